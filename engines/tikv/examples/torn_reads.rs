@@ -1,13 +1,16 @@
 //! Whether the snapshots of a cluster are whole, with the crate `tikv-client` alone.
 //!
 //! ```text
-//! torn_reads --pd 127.0.0.1:2379 --writers 2 --seconds 60 [--commit one-phase]
+//! torn_reads --pd 127.0.0.1:2379 --writers 2 --seconds 60 [--commit one-phase] [--age 60 --pairs 4000]
 //! ```
 //!
 //! Each writer puts one number under two keys in one transaction, again and again. Readers take a timestamp,
 //! scan all first keys, and get each second key at the same timestamp. Where the two numbers differ, the
 //! snapshot was torn. `tests/tikv` compares documents with their index entries in the same way, so this tells
 //! whether a disagreement there is one of the cluster.
+//!
+//! With `--age` the snapshots are read so many seconds after their timestamp, when the stores have flushed newer
+//! versions. `--pairs` is the number of pairs of keys (300); the tables of many have several blocks.
 //!
 //! It prints one line for each torn snapshot, with the numbers of both keys, what a second look at the same
 //! timestamp gives, and the time. The last line has the counts.
@@ -22,8 +25,6 @@ use tikv_client::{CheckLevel, Config, Error, Timestamp, TransactionClient, Trans
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pairs of keys.
-const PAIRS: u64 = 300;
 /// Bytes of every other value, so that stores flush their memory often.
 const PADDING: usize = 2_000;
 /// The pause before a write is tried again.
@@ -33,6 +34,9 @@ struct Check {
     client: TransactionClient,
     prefix: String,
     options: TransactionOptions,
+    age: Duration,
+    /// Pairs of keys.
+    pairs: u64,
     commits: AtomicU64,
     snapshots: AtomicU64,
     torn: AtomicU64,
@@ -59,6 +63,8 @@ async fn main() -> Outcome<()> {
             "one-phase" => optimistic.use_async_commit().try_one_pc(),
             _ => optimistic,
         },
+        age: Duration::from_secs_f64(option("age", "0").parse()?),
+        pairs: option("pairs", "300").parse()?,
         commits: AtomicU64::new(0),
         snapshots: AtomicU64::new(0),
         torn: AtomicU64::new(0),
@@ -112,9 +118,9 @@ impl Check {
 
     async fn write(&self, writer: u64, step: u64) -> Result<(), Error> {
         let mut transaction = self.client.begin_with_options(self.options.clone()).await?;
-        let pair = (step * 7 + writer * 131) % PAIRS;
+        let pair = (step * 7 + writer * 131) % self.pairs;
         let number = format!("{writer}-{step:08}/").into_bytes();
-        let padding = if step % 2 == 0 { PADDING } else { 0 };
+        let padding = if u64::is_multiple_of(step, 2) { PADDING } else { 0 };
         transaction.put(self.key('a', pair), [&number[..], &vec![b'x'; padding][..]].concat()).await?;
         transaction.put(self.key('b', pair), number).await?;
         match transaction.commit().await {
@@ -128,10 +134,10 @@ impl Check {
 
     /// The numbers of the first keys and of the second ones, by pair.
     async fn look(&self, at: &Timestamp) -> Result<Vec<(String, String, String)>, Error> {
-        let first = self.key('a', 0)..self.key('a', PAIRS);
+        let first = self.key('a', 0)..self.key('a', self.pairs);
         let mut snapshot = self.client.snapshot(at.clone(), self.options.clone());
         let scanned: Vec<(Vec<u8>, Vec<u8>)> =
-            snapshot.scan(first, PAIRS as u32).await?.map(|pair| (Vec::from(pair.0), pair.1)).collect();
+            snapshot.scan(first, self.pairs as u32).await?.map(|pair| (Vec::from(pair.0), pair.1)).collect();
         let mut differing = Vec::new();
         for (key, value) in scanned {
             let mut second = key.clone();
@@ -153,6 +159,7 @@ impl Check {
 
     async fn read(&self) -> Result<(), Error> {
         let at = self.client.current_timestamp().await?;
+        tokio::time::sleep(self.age).await;
         let differing = self.look(&at).await?;
         if !differing.is_empty() {
             self.torn.fetch_add(1, Ordering::Relaxed);
