@@ -2,7 +2,8 @@
 //!
 //! 1. `compatibility/mongodb.toml` lists the names by group, with a command that asks about a name.
 //! 2. Each name is asked about on a store of its own. It is missing if the answer is error 115 (not
-//!    supported) or 238 (not implemented), or the answer that a made-up name gets.
+//!    supported), 238 (not implemented) or 6047401 (a stage of MongoDB Atlas), or the answer that a made-up
+//!    name gets.
 //! 3. Each missing name has its reason in the list, and no other name has one.
 //! 4. Parts about the order, the version, the persona, the older protocol and TokuMX follow. Their claims are
 //!    tested by tests/python and tests/legacy.
@@ -19,7 +20,7 @@ use std::path::Path;
 const MADE_UP: &str = "noSuchName";
 /// MongoDB's codes for a part of its surface that a server knows and does not have: not supported, not
 /// implemented.
-const MISSING_CODES: [i32; 2] = [115, 238];
+const MISSING_CODES: [i32; 3] = [115, 238, 6_047_401];
 
 const HEAD: &str = "\
 # Compatibility
