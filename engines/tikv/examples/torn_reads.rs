@@ -9,8 +9,8 @@
 //! snapshot was torn. `tests/tikv` compares documents with their index entries in the same way, so this tells
 //! whether a disagreement there is one of the cluster.
 //!
-//! With `--age` the snapshots are read so many seconds after their timestamp, when the stores have flushed newer
-//! versions. `--pairs` is the number of pairs of keys (300); the tables of many have several blocks.
+//! With `--age` the snapshots are read so many seconds after their timestamp, when the stores have flushed
+//! newer versions. `--pairs` is the number of pairs of keys (300); the tables of many have several blocks.
 //!
 //! It prints one line for each torn snapshot, with the numbers of both keys, what a second look at the same
 //! timestamp gives, and the time. The last line has the counts.
