@@ -263,8 +263,9 @@ def test_built_in_roles_have_the_privileges_of_mongodb(guarded, database):
     alike(guarded, scenario)
 
 
-# `logout` ends the login with which the next question is asked; test_rights.py of PyMongo's tests has it.
-NOT_ASKED = {"logout"}
+# `logout` ends the login with which the next question is asked; test_rights.py of PyMongo's tests has it. `shutdown` ends the server:
+# test_start_options.py has the rights that it needs.
+NOT_ASKED = {"logout", "shutdown"}
 # The stages of MongoDB 6.0 that a client may write.
 STAGES = {
     "$addFields", "$bucket", "$bucketAuto", "$changeStream", "$collStats", "$count", "$currentOp", "$densify", "$documents", "$facet", "$fill",
