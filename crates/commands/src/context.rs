@@ -107,6 +107,14 @@ pub(crate) struct Addressed<'a> {
     pub read: ReadConcern,
 }
 
+impl<'a> Addressed<'a> {
+    /// Those of the server itself.
+    pub fn of_server(database: &'a str) -> Addressed<'a> {
+        let (concern, read) = (WriteConcern::DEFAULT, ReadConcern::DEFAULT);
+        Addressed { database, session: None, concern, read }
+    }
+}
+
 impl<'c> Context<'c> {
     pub fn new(
         shared: &'c Arc<SharedState>,

@@ -74,7 +74,7 @@
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
 //! tail_wait -> cursor_facts, operations, shared_state
-//! ttl_monitor -> accounts, connection, context, crud, generic_arguments, partition_keeper, shared_state
+//! ttl_monitor -> accounts, connection, context, crud, partition_keeper, shared_state
 //! ttl_monitor -> write_gate
 //! partition_keeper -> shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state

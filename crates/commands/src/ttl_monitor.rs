@@ -25,15 +25,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{BlockingMode, Interruption, Namespace, Operation};
+use pando_catalog::{Interruption, Namespace, Operation};
 use pando_environment::{Monotonic, Step, Task};
 use parking_lot::Mutex;
 
 use crate::accounts::store;
 use crate::connection::ConnectionState;
-use crate::context::{Addressed, Attempt, Context, RequestForm};
+use crate::context::{Addressed, Attempt, Context};
 use crate::crud::expiry::{self, Dropping};
-use crate::generic_arguments::{ReadConcern, WriteConcern};
 use crate::partition_keeper::PartitionKeeper;
 use crate::shared_state::SharedState;
 use crate::write_gate::WriterKind;
@@ -161,18 +160,8 @@ impl Passes {
         if self.is_stopping.load(Ordering::SeqCst) {
             return Ok(());
         }
-        let attempt = Attempt {
-            blocking: BlockingMode::MayBlock,
-            record: entered.record(),
-            began: clock.monotonic(),
-            form: RequestForm::Message,
-        };
-        let addressed = Addressed {
-            database: index.namespace.database(),
-            session: None,
-            concern: WriteConcern::DEFAULT,
-            read: ReadConcern::DEFAULT,
-        };
+        let attempt = Attempt::of_server(entered.record(), clock.monotonic());
+        let addressed = Addressed::of_server(index.namespace.database());
         let mut connection = ConnectionState::new(0, "");
         let mut context = Context::new(shared, &mut connection, attempt, addressed);
         expiry::list(&mut context, &index.namespace, &index.name)?;

@@ -19,7 +19,7 @@ use std::path::Path;
 /// A name that no group has. It begins as an operator does where the group's names do.
 const MADE_UP: &str = "noSuchName";
 /// MongoDB's codes for a part of its surface that a server knows and does not have: not supported, not
-/// implemented.
+/// implemented, only on Atlas.
 const MISSING_CODES: [i32; 3] = [115, 238, 6_047_401];
 
 const HEAD: &str = "\

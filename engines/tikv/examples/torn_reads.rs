@@ -34,6 +34,7 @@ struct Check {
     client: TransactionClient,
     prefix: String,
     options: TransactionOptions,
+    /// The time between a timestamp and the reads at it.
     age: Duration,
     /// Pairs of keys.
     pairs: u64,

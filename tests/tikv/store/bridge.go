@@ -39,6 +39,7 @@ func (bridge *bridge) intercept(ctx context.Context, request interface{}, _ *grp
 	switch call := request.(type) {
 	case *kvrpcpb.GetRequest:
 		answer, err := handle(ctx, request)
+		// A table that comes after this look was not seen by the get before it.
 		if bridge.hasNewTable(call.Version) {
 			return bridge.get(ctx, call)
 		}

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Operation};
+use pando_catalog::Operation;
 use pando_document::{Document, DocumentWriter, Value, parse_json_value};
 
 use super::Commands;
 use crate::connection::ConnectionState;
-use crate::context::{Addressed, Attempt, Context, RequestForm};
+use crate::context::{Addressed, Attempt, Context};
 use crate::diagnostic::{parameters, set_parameter};
-use crate::generic_arguments::{ReadConcern, WriteConcern};
 use crate::{CommandError, Request};
 
 /// Why a parameter of the start is refused.
@@ -50,20 +49,9 @@ impl Commands {
         let clock = self.shared.environment.clock();
         let operation = Arc::new(Operation::new(clock));
         let entered = self.shared.running.enter_background("parameters of the start", &operation);
-        let attempt = Attempt {
-            blocking: BlockingMode::MayBlock,
-            record: entered.record(),
-            began: clock.monotonic(),
-            form: RequestForm::Message,
-        };
-        let addressed = Addressed {
-            database: "admin",
-            session: None,
-            concern: WriteConcern::DEFAULT,
-            read: ReadConcern::DEFAULT,
-        };
+        let attempt = Attempt::of_server(entered.record(), clock.monotonic());
         let mut connection = ConnectionState::new(0, "");
-        let mut context = Context::new(&self.shared, &mut connection, attempt, addressed);
+        let mut context = Context::new(&self.shared, &mut connection, attempt, Addressed::of_server("admin"));
         let mut reply = Vec::new();
         let mut writer = DocumentWriter::begin(&mut reply);
         set_parameter::run(&mut context, &Request::of(&body), &mut writer)

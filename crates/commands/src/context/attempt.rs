@@ -38,6 +38,11 @@ pub(crate) enum RequestForm {
 }
 
 impl<'a> Attempt<'a> {
+    /// One of the server itself, which no client waits for.
+    pub fn of_server(record: &'a Arc<ConnectionRecord>, began: Monotonic) -> Attempt<'a> {
+        Attempt { blocking: BlockingMode::MayBlock, record, began, form: RequestForm::Message }
+    }
+
     /// The operation with its blocking mode.
     pub fn caller(&self) -> Caller<'a> {
         Caller { blocking: self.blocking, operation: self.record.operation() }

@@ -89,7 +89,7 @@ pub enum ValueError {
     #[error("expected a name and a value, such as ttlMonitorSleepSecs=10")]
     NamedParameter,
     /// Not a number of milliseconds, or -1.
-    #[error("expected a whole number from -1")]
+    #[error("expected a whole number, -1 or more")]
     WholeOrMinusOne,
     /// Not a share.
     #[error("expected a number from 0 to 1, such as 0.1")]

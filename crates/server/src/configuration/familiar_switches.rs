@@ -102,7 +102,7 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
         name: SET_PARAMETER,
         value: "NAME=VALUE",
         option: Some("set-parameter"),
-        help: "`--set-parameter`, one for each; `enableTestCommands=1` is `--test-commands on`.",
+        help: "`--set-parameter`; it can be repeated. `enableTestCommands=1` is `--test-commands on`.",
         apply: |configuration, text| {
             let before = std::mem::take(&mut configuration.monitoring.parameters);
             let became = as_option(configuration, "set-parameter", text)?;

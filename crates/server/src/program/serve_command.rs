@@ -30,7 +30,7 @@ const FLAGS_OF_MONGOD: [(&str, &str); 26] = [
     ),
     ("replSet", "say --replica-set VALUE; the server is a replica set of one node"),
     ("journal", "every write goes through the log; leave the flag out"),
-    ("nojournal", "every write goes through the log, which costs no sync; leave the flag out"),
+    ("nojournal", "every write goes through the log; leave the flag out"),
     ("smallfiles", "files grow with the data; leave the flag out"),
     ("noprealloc", "files grow with the data; leave the flag out"),
     ("repair", "the log of a crash is replayed at every start; say pando verify DIR to look for damage"),

@@ -1,5 +1,5 @@
-//! SIGTERM, SIGINT and the command `shutdown`: the first of them asks the server to stop, a
-//! [later signal](crate::stop_signals) ends the process.
+//! SIGTERM and SIGINT: the first asks the server to stop, a [later one](crate::stop_signals) ends the
+//! process. The command `shutdown` asks as well, and counts as no signal.
 //!
 //! | SIGHUP comes | the server |
 //! |---|---|

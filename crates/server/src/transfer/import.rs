@@ -214,8 +214,8 @@ impl Run<'_> {
         if self.is_ready { self.create_indexes(unit) } else { Ok(()) }
     }
 
-    /// Whether the collection of this input is dropped before its first document. That of the file at a point
-    /// has been, and documents of the file are in.
+    /// Whether the collection of this input is dropped before its first document. An import that goes on
+    /// drops only collections of which no record is done: the others hold what it has written before.
     fn drops(&self) -> bool {
         let is_behind_point = || match &self.options.resume {
             None => true,
