@@ -61,6 +61,7 @@
 //! documents -> write_transaction
 //! verify -> collection, index
 //! tree_owners -> catalog, catalog_entry
+//! early_write -> catalog, write_transaction
 //! key_owners -> catalog, collection, layout, partitions
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, layout, session_records, store
@@ -106,6 +107,7 @@ mod counters;
 mod definition;
 mod document_key;
 mod documents;
+mod early_write;
 mod error;
 pub mod expansion;
 mod first_count;
@@ -158,6 +160,7 @@ pub use collection_activity::{
     ActivityKind, CollectionActivity, KindFigures, LatencyClass, LatencyFigures, LatencyHistogram,
 };
 pub use counters::CollectionCounts;
+pub use early_write::EarlyWrite;
 pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, PartitionFault, WriteError};
 pub use id_lookup::IdKey;
 pub use index::Index;

@@ -172,10 +172,15 @@ fn random_document(chance: &SeededRandom, id: i32) -> Document {
     document
 }
 
-/// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
+/// Replaces the document of this `_id`, or removes it; inserts it where it is not there. Every other one
+/// begins its transaction before it has the lease.
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
+    let early = if id % 2 == 0 { Some(catalog.begin_early()?) } else { None };
     let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
-    let mut transaction = catalog.begin_write()?;
+    let mut transaction = match early.and_then(|early| catalog.write_of(early)) {
+        Some(transaction) => transaction,
+        None => catalog.begin_write()?,
+    };
     let key = lease.locate(&*transaction, &lease.id_key(RawValue::Int32(id)), BLOCK)?.unwrap_or_default();
     let old = lease.fetch(&*transaction, &key, BLOCK)?;
     let new = new.map(Document::to_raw);
@@ -265,6 +270,20 @@ fn writers_of_several_servers_keep_the_indexes_that_others_make_and_drop() {
     }
     // The collection and its four indexes.
     assert_eq!(store.engine.tree_names().len(), 5, "{:?}", store.engine.tree_names());
+}
+
+#[test]
+fn a_transaction_that_has_begun_before_its_lease_is_taken_unless_a_description_has_changed() {
+    let (_store, servers) = Store::with_things(2);
+    let catalog = &servers[0].catalog;
+    let early = catalog.begin_early().unwrap();
+    let snapshot = early.snapshot();
+    let taken = catalog.write_of(early).expect("nothing has changed");
+    assert_eq!(taken.snapshot(), snapshot);
+    let early = catalog.begin_early().unwrap();
+    servers[1].catalog.create_indexes(&namespace(), one_index(), &Operation::default()).unwrap();
+    eventually("the index is there", || servers[0].indexes().len() == 1);
+    assert!(catalog.write_of(early).is_none());
 }
 
 #[test]

@@ -32,7 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{Begin, BlockingMode, Caller, Catalog, Direction, Durability, KeyRange, OperationWait};
+use pando_catalog::{
+    Begin, BlockingMode, Caller, Catalog, Direction, Durability, KeyRange, OperationWait, Transaction,
+};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use parking_lot::{Condvar, Mutex};
@@ -159,7 +161,8 @@ impl Sessions {
         drop(state);
         let mut taken = SessionUse::new(Arc::clone(&session), Arc::clone(&self.figures), progress);
         if (catalog.is_shared() || is_in_doubt) && taken.open().is_none() {
-            taken.take_over(read_record(id, catalog, caller.blocking)?);
+            let early = catalog.begin_early()?;
+            taken.take_over(record_at(&*early, id, catalog, caller.blocking)?, early);
             session.state.lock().is_in_doubt = false;
         }
         Ok(taken)
@@ -211,7 +214,16 @@ impl Sessions {
         if let Some(session) = self.table.lock().get(&id) {
             return Ok(Arc::clone(session));
         }
-        let recorded = read_record(id, catalog, blocking)?;
+        // In a shared store each request reads the record.
+        let recorded = match catalog.is_shared() {
+            true => Progress::UNUSED,
+            false => {
+                let reader = catalog.begin(Begin::READ)?;
+                let recorded = record_at(&*reader, id, catalog, blocking);
+                reader.rollback();
+                recorded?
+            }
+        };
         let mut table = self.table.lock();
         let session = table.entry(id).or_insert_with(|| {
             let state = State {
@@ -341,13 +353,16 @@ impl Sessions {
 }
 
 /// The progress of a session by its record.
-fn read_record(id: SessionId, catalog: &Catalog, blocking: BlockingMode) -> Result<Progress, CommandError> {
+fn record_at(
+    reader: &dyn Transaction,
+    id: SessionId,
+    catalog: &Catalog,
+    blocking: BlockingMode,
+) -> Result<Progress, CommandError> {
     let records = catalog.session_records();
     let named = id_document(id);
     let Some(id @ RawValue::Document(_)) = named.get("_id")? else { return Ok(Progress::UNUSED) };
-    let reader = catalog.begin(Begin::READ)?;
-    let found = records.fetch_by_id(&*reader, &records.id_key(id), blocking)?;
-    reader.rollback();
+    let found = records.fetch_by_id(reader, &records.id_key(id), blocking)?;
     found.map_or(Ok(Progress::UNUSED), |found| progress_of(&found))
 }
 

@@ -100,7 +100,12 @@ impl Context<'_> {
             }
         }
         self.require_reads()?;
-        let mut transaction = self.shared.catalog.begin_write()?;
+        let catalog = &self.shared.catalog;
+        let early = self.session_use.as_mut().and_then(|session| session.early_write(catalog));
+        let mut transaction = match early {
+            Some(transaction) => transaction,
+            None => catalog.begin_write()?,
+        };
         if ticket.is_some() {
             transaction.present_ticket(ticket);
         }

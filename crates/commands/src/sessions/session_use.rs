@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, CachedReads, Catalog, Durability, ErrorKind, StorageError, WriteTransaction,
+    BlockingMode, CachedReads, Catalog, Durability, EarlyWrite, ErrorKind, SnapshotTimestamp, StorageError,
+    WriteTransaction,
 };
 use pando_document::{RawValue, Value};
 
@@ -26,6 +27,10 @@ pub(crate) struct SessionUse {
     /// Transactions that this request has ended.
     ended: Vec<Arc<OpenTransaction>>,
     write: WriteUse,
+    /// The transaction that has read the session's record, until a statement takes it.
+    early: Option<EarlyWrite>,
+    /// The snapshot at which the record was read.
+    read_at: Option<SnapshotTimestamp>,
     state: UseState,
 }
 
@@ -94,20 +99,31 @@ impl SessionUse {
         figures: Arc<TransactionFigures>,
         progress: Progress,
     ) -> SessionUse {
-        let (ended, write) = (Vec::new(), WriteUse::default());
-        SessionUse { session, figures, progress, before: None, ended, write, state: UseState::Untouched }
+        let (before, ended, write) = (None, Vec::new(), WriteUse::default());
+        let (early, read_at, state) = (None, None, UseState::Untouched);
+        SessionUse { session, figures, progress, before, ended, write, early, read_at, state }
     }
 
     /// Takes over the progress of the session's record, where another server has written it, or a commit
-    /// whose answer was lost.
-    pub(super) fn take_over(&mut self, recorded: Progress) {
+    /// whose answer was lost; and the transaction that has read it.
+    pub(super) fn take_over(&mut self, recorded: Progress, early: EarlyWrite) {
         if recorded.number >= self.progress.number {
             self.progress = recorded;
         }
+        self.read_at = Some(early.snapshot());
+        self.early = Some(early);
+    }
+
+    /// The transaction that has read the record, for the first unit of work of a retryable write.
+    pub fn early_write(&mut self, catalog: &Catalog) -> Option<WriteTransaction> {
+        self.early.take().and_then(|early| catalog.write_of(early))
     }
 
     /// Begins the transaction or the retryable write of a request, or finds the one that goes on.
     pub fn enter(&mut self, entry: &Entry<'_>, begun: impl FnOnce() -> Begun) -> Result<(), CommandError> {
+        if !matches!(entry.participation, Participation::RetryableWrite(_)) {
+            self.early = None;
+        }
         match entry.participation {
             Participation::Alone => Ok(()),
             Participation::RetryableWrite(number) => {
@@ -388,8 +404,10 @@ impl SessionUse {
     /// # Errors
     /// A conflict after which the statement finds itself carried out.
     pub fn check_record(&mut self, transaction: &WriteTransaction) -> Result<(), CommandError> {
-        let Some(own) = self.record() else { return Ok(()) };
-        let own = own.count();
+        let Some(own) = self.record().map(WriteRecord::count) else { return Ok(()) };
+        if self.read_at == Some(transaction.snapshot()) {
+            return Ok(());
+        }
         let named = id_document(self.session.id);
         let Some(stored) = transaction.session_record(named.get("_id")?.unwrap_or(RawValue::Null))? else {
             return Ok(());
