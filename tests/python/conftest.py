@@ -30,10 +30,15 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=lacking)
 
 
+# Large batches go in several transactions there, as they do over a cluster.
+OPTIONS = {"memory": ["--engine-option", "largeTransaction=16KB"]}
+
+
 @pytest.fixture(scope="session", params=os.environ.get("ENGINES", "betree,memory").split(","))
 def server(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("store") / "data"
-    server = ServerPair(folder).start() if request.param == "tikv-pair" else Server(folder, engine=request.param).start()
+    options = OPTIONS.get(request.param, [])
+    server = ServerPair(folder).start() if request.param == "tikv-pair" else Server(folder, *options, engine=request.param).start()
     yield server
     assert server.is_running(), server.log()
     assert server.stop() == 0, server.log()

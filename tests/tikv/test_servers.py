@@ -2,7 +2,7 @@
 addresses goes on when one of them dies.
 
 `make test-tikv` starts the cluster and runs these tests. PANDO_TIKV_PD names its placement driver. ROUNDS is the number of schema changes
-that writers on the other server race (10).
+that writers on the other server race (10), RACES the number of collections over which they are spread, all at once (2).
 """
 
 import datetime
@@ -28,6 +28,7 @@ from server import Server  # noqa: E402
 from test_failures import Transfers, check_bank, cluster, open_bank  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
+RACES = int(os.environ.get("RACES", "2"))
 # The time within which a server knows what another one has changed.
 SOON = 5
 
@@ -85,14 +86,14 @@ def through_lapses(operation):
             time.sleep(0.1)
 
 
-def indexes(client):
-    return sorted(client.test.c.index_information())
+def indexes(client, name="c"):
+    return sorted(client.test[name].index_information())
 
 
-def check_sound(client):
-    report = client.test.command("validate", "c", full=True)
+def check_sound(client, name="c"):
+    report = client.test.command("validate", name, full=True)
     assert report["valid"], report
-    assert client.test.c.count_documents({}) == client.test.c.estimated_document_count()
+    assert client.test[name].count_documents({}) == client.test[name].estimated_document_count()
 
 
 def test_collections_and_indexes_of_one_server_are_those_of_both(pair):
@@ -182,50 +183,66 @@ def side_by_side(works):
 
 
 def test_schema_changes_raced_by_writers_on_the_other_server_leave_sound_indexes(pair):
-    one, other = pair.clients()
-    one.test.c.insert_one({"_id": 0})
-    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
-    ended, written = threading.Event(), [0, 0]
+    failed = threading.Event()
+    side_by_side([lambda at=at: race_schema_changes(pair, at, failed) for at in range(RACES)])
 
-    def write(at, client):
-        chance = random.Random(at)
+
+def race_schema_changes(pair, race, failed):
+    """Indexes of one collection are made and dropped at either server, while both write into it. Ends early where another race has failed."""
+    one, other = pair.clients()
+    name = f"race{race}"
+    one.test[name].insert_one({"_id": 0})
+    eventually("the collection is there", lambda: name in other.test.list_collection_names())
+    rounds, ended, written = ROUNDS // RACES, threading.Event(), [0, 0]
+
+    def write(at, collection):
+        chance = random.Random(2 * race + at)
         while not ended.is_set():
             number = chance.randrange(300)
             document = {"a": chance.choice([number, [number, 7], "x" * 2000]), "b": chance.randrange(9)}
             if chance.random() < 0.5:
                 document["s"] = number
             if chance.random() < 0.25:
-                through_lapses(lambda: client.test.c.delete_one({"_id": number}))
+                through_lapses(lambda: collection.delete_one({"_id": number}))
             else:
-                through_lapses(lambda: client.test.c.replace_one({"_id": number}, document, upsert=True))
+                through_lapses(lambda: collection.replace_one({"_id": number}, document, upsert=True))
             written[at] += 1
+            # So that several races fit on one machine, whose changes then are not behind writes.
+            time.sleep(chance.random() * 0.6)
 
     def change():
         try:
-            for number in range(ROUNDS):
-                maker, dropper = (one, other) if number % 2 else (other, one)
-                through_lapses(lambda: maker.test.c.create_index("a"))
-                through_lapses(lambda: maker.test.c.create_index([("b", -1), ("a", 1)]))
-                through_lapses(lambda: maker.test.c.create_index("s", sparse=True))
+            for number in range(rounds):
+                if failed.is_set():
+                    return
+                maker, dropper = [client.test[name] for client in ((one, other) if number % 2 else (other, one))]
+                through_lapses(lambda: maker.create_index("a"))
+                through_lapses(lambda: maker.create_index([("b", -1), ("a", 1)]))
+                through_lapses(lambda: maker.create_index("s", sparse=True))
                 before = list(written)
                 eventually("both write", lambda: all(now > then for now, then in zip(written, before)), 120)
-                report = through_lapses(lambda: dropper.test.command("validate", "c"))
+                report = through_lapses(lambda: dropper.database.command("validate", name))
                 if not report["valid"]:
-                    again = [client.test.command("validate", "c") for client in (dropper, maker)]
-                    print(f"round {number}: {report['errors']}, and then {[(told['valid'], told['errors']) for told in again]}", flush=True)
-                assert report["valid"], f"round {number}: {report['errors']}"
+                    again = [collection.database.command("validate", name) for collection in (dropper, maker)]
+                    print(f"{name}, round {number}: {report['errors']}, and then {[(told['valid'], told['errors']) for told in again]}", flush=True)
+                assert report["valid"], f"{name}, round {number}: {report['errors']}"
                 if (number + 1) % 25 == 0:
-                    print(f"{number + 1} of {ROUNDS} rounds, {written} writes", flush=True)
-                if number + 1 < ROUNDS:
-                    through_lapses(dropper.test.c.drop_indexes)
+                    print(f"{name}: {number + 1} of {rounds} rounds, {written} writes", flush=True)
+                if number + 1 < rounds:
+                    through_lapses(dropper.drop_indexes)
+        except BaseException:
+            failed.set()
+            raise
         finally:
             ended.set()
 
-    side_by_side([lambda: write(0, one), lambda: write(1, other), change])
-    print(f"{ROUNDS} rounds, {written} writes")
+    side_by_side([lambda: write(0, one.test[name]), lambda: write(1, other.test[name]), change])
+    if failed.is_set():
+        return
+    print(f"{name}: {rounds} rounds, {written} writes", flush=True)
     for client in (one, other):
-        eventually("the indexes are there", lambda: len(indexes(client)) == 4)
-        check_sound(client)
+        eventually("the indexes are there", lambda: len(indexes(client, name)) == 4)
+        check_sound(client, name)
 
 
 def test_an_index_build_of_a_killed_server_is_ended_and_begun_again_by_the_other(pair):
@@ -482,14 +499,30 @@ def test_a_snapshot_of_one_server_is_read_at_the_other_until_the_catalog_changes
         assert refused.value.code == 239
 
 
-def test_reads_of_secondaries_and_available_reads_see_the_newest_data_of_the_other_server(pair):
+@pytest.mark.parametrize("asked", [{"read_preference": Secondary(max_staleness=120)}, {"read_concern": ReadConcern("available")}])
+def test_reads_of_secondaries_and_available_reads_lag_by_a_second_at_most(pair, asked):
     one, other = pair.clients()
     one.test.c.insert_one({"_id": 1, "n": 0})
     eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
-    near = other.get_database("test", read_preference=Secondary(max_staleness=120), read_concern=ReadConcern("available"))
-    for number in range(50):
+    own, near = [client.get_database("test", **asked).c for client in (one, other)]
+    seen = 0
+    for number in range(200):
         one.test.c.update_one({"_id": 1}, {"$set": {"n": number}})
-        assert near.c.find_one() == {"_id": 1, "n": number}
+        # The server of the write sees it at once; the other one goes forward only, and a causal session sees it there, too.
+        assert own.find_one() == {"_id": 1, "n": number}
+        found = near.find_one()["n"]
+        assert seen <= found <= number
+        seen = found
+        if number % 50 == 0:
+            time.sleep(1)
+            assert near.find_one() == {"_id": 1, "n": number}
+    # No causal session reads with `available`.
+    near = other.get_database("test", read_preference=Secondary()).c
+    with one.start_session() as first, other.start_session() as second:
+        one.test.c.update_one({"_id": 1}, {"$set": {"n": -1}}, session=first)
+        second.advance_cluster_time(first.cluster_time)
+        second.advance_operation_time(first.operation_time)
+        assert near.find_one(session=second) == {"_id": 1, "n": -1}
 
 
 def test_a_session_that_names_a_time_of_the_future_is_refused(pair):

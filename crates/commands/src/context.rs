@@ -4,6 +4,7 @@ mod access_limits;
 mod account_changes;
 mod attempt;
 mod audit_calls;
+mod statement_read;
 mod view_lookup;
 
 use std::cell::RefCell;
@@ -33,7 +34,7 @@ use crate::held_snapshots::HeldSnapshot;
 use crate::identity::uuid_text;
 use crate::intent_wait::IntentWait;
 use crate::operations::{ConnectionRecord, RunningRequest};
-use crate::reader::{PastReader, Reader, collection_now};
+use crate::reader::collection_now;
 use crate::request_notes::{ProfiledExecution, RequestNotes};
 use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
@@ -388,18 +389,6 @@ impl<'c> Context<'c> {
     /// Whether the request is a write that may repeat an earlier one.
     pub fn is_retryable_write(&self) -> bool {
         self.session_use.as_ref().is_some_and(|session| session.is_write())
-    }
-
-    /// The snapshot that a statement reads.
-    pub fn reader(&self) -> Result<Reader, CommandError> {
-        match (self.open_transaction(), &self.past) {
-            (Some(open), _) => Ok(Reader::Session(Arc::clone(open))),
-            (None, Some(held)) => {
-                let transaction = held.begin(self.catalog())?;
-                Ok(Reader::Past(PastReader { held: Arc::clone(held), transaction }))
-            }
-            (None, None) => Ok(Reader::Own(self.begin_read()?)),
-        }
     }
 
     /// The collection of this name in the database of the request, as a statement reads it.

@@ -12,7 +12,9 @@ mod read_concern;
 mod transaction_fields;
 mod write_concern;
 
-pub(crate) use read_concern::{ReadConcern, ReadLevel, level_of, unsupported as unsupported_read_concern};
+pub(crate) use read_concern::{
+    ReadConcern, ReadLevel, Recency, level_of, unsupported as unsupported_read_concern,
+};
 use transaction_fields::FieldsOwner;
 pub(crate) use transaction_fields::{
     Participation, Start, StatementIds, TransactionFields, TransactionSupport, check_namespace,
@@ -112,6 +114,7 @@ pub(crate) struct GenericArguments<'a> {
     cluster_time: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
+    read_preference: Option<RawValue<'a>>,
     /// Its part in a transaction of the session.
     pub transaction: TransactionFields<'a>,
     /// The API that the client wants.
@@ -154,6 +157,7 @@ impl<'a> GenericArguments<'a> {
             cluster_time: None,
             read_concern: None,
             write_concern: None,
+            read_preference: None,
             transaction: TransactionFields::default(),
             api: ApiParameters::default(),
             fault: None,
@@ -170,6 +174,10 @@ impl<'a> GenericArguments<'a> {
                 "$clusterTime" => generic.cluster_time = Some(value),
                 "readConcern" => generic.read_concern = Some(value),
                 "writeConcern" => generic.write_concern = Some(value),
+                "$readPreference" => {
+                    generic.note(check_read_preference(value));
+                    generic.read_preference = Some(value);
+                }
                 "lsid" => {
                     generic.note(check_session(value));
                     let session = value.as_document();
@@ -185,7 +193,8 @@ impl<'a> GenericArguments<'a> {
                     let taken = generic.api.take(name, value);
                     generic.note(taken);
                 }
-                _ => generic.note(check_other(name, value)),
+                "maxTimeMSOpOnly" => generic.note(Err(internal_time_limit())),
+                _ => {}
             }
         }
         for sequence in request.sequences {
@@ -230,13 +239,16 @@ impl<'a> GenericArguments<'a> {
         if let Some(limit) = self.time_limit {
             check_time_limit(command, support.time_limit, limit)?;
         }
-        let read = match (self.read_concern, participation) {
+        let mut read = match (self.read_concern, participation) {
             (None, _) => ReadConcern::DEFAULT,
             (Some(concern), Participation::Transaction(_, start)) => {
                 read_concern::check_in_transaction(concern, start)?
             }
             (Some(concern), _) => read_concern::check(command, support, concern, self.cluster_times)?,
         };
+        if !matches!(participation, Participation::Transaction(..)) {
+            read.recency = Recency::of(&read, self.read_preference.and_then(|given| given.as_document()));
+        }
         let concern = self.checked_write_concern(support, participation)?;
         Ok(CheckedArguments { concern, participation, read, cluster_time: self.cluster_time })
     }
@@ -260,15 +272,6 @@ impl<'a> GenericArguments<'a> {
                 Err(CommandError::failed(ErrorCode::InvalidOptions, "Command does not support writeConcern"))
             }
         }
-    }
-}
-
-/// Checks a field that has no effect on this server.
-fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
-    match name {
-        "$readPreference" => check_read_preference(value),
-        "maxTimeMSOpOnly" => Err(internal_time_limit()),
-        _ => Ok(()),
     }
 }
 

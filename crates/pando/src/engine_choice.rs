@@ -203,10 +203,8 @@ pub(crate) fn open_engine(
     refuse_key(engine, options)?;
     match engine {
         EngineName::Memory => {
-            if let Some((name, _)) = options.named.first() {
-                return Err(format!("the engine 'memory' has no option '{name}'").into());
-            }
-            Ok(Arc::new(pando_memory::MemoryEngine::new(environment)))
+            let options = pando_memory::MemoryOptions::default().with_entries(&options.named)?;
+            Ok(Arc::new(pando_memory::MemoryEngine::with_options(environment, options)))
         }
         EngineName::Betree => {
             let mut betree = pando_betree::Options::default();

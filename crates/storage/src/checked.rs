@@ -22,6 +22,7 @@ mod transaction;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use self::call::Call;
 use self::transaction::CheckedTransaction;
@@ -31,7 +32,7 @@ use crate::check::{CheckReport, CheckRequest};
 use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
 use crate::engine::{Begin, Engine, SharedEngine, TreeDescription, TreeOptions};
 use crate::error::StorageError;
-use crate::identifiers::TreeId;
+use crate::identifiers::{SnapshotTimestamp, TreeId};
 use crate::intents::Intents;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::HeldMemory;
@@ -110,6 +111,10 @@ impl Engine for CheckedEngine {
 
     fn shared_time(&self) -> Option<SharedTime> {
         self.inner.shared_time()
+    }
+
+    fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
+        self.inner.recent_snapshot(within)
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -14,6 +14,7 @@
 pub(crate) mod emulate;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::access::{Isolation, Mode};
 use crate::backup::{BackupReport, BackupRequest};
@@ -143,6 +144,15 @@ pub trait Engine: Send + Sync {
     /// The timestamps of snapshots and commits are numbers of moments. A begin takes a moment at or after all
     /// that any server has been given before. A reader may also begin at a moment of the last minutes.
     fn shared_time(&self) -> Option<SharedTime> {
+        None
+    }
+
+    /// A snapshot that sees all commits of this process, and those that others made this long ago, where a
+    /// reader of it is cheaper than one of the newest snapshot: over a network, a begin asks for a timestamp.
+    /// A transaction may [begin](Engine::begin) at it at once. `None` where no begin is dear, or there is
+    /// none so recent.
+    fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
+        let _none_is_dear = within;
         None
     }
 

@@ -156,6 +156,12 @@ pub trait Transaction: Send {
     /// Whether it has writes of its own. Those that were undone may count.
     fn has_writes(&self) -> bool;
 
+    /// Whether it has written so much that several smaller transactions are quicker. A caller whose writes
+    /// need not be one transaction commits then, and goes on in another.
+    fn is_large(&self) -> bool {
+        false
+    }
+
     /// A point for [`rollback_to`](Transaction::rollback_to): the number of writes so far.
     fn savepoint(&mut self) -> Savepoint;
 

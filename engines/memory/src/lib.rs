@@ -28,6 +28,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
+mod options;
 mod store;
 mod transaction;
 
@@ -43,6 +44,7 @@ use pando_storage::{
 };
 use parking_lot::RwLock;
 
+pub use crate::options::MemoryOptions;
 use crate::store::Store;
 use crate::transaction::MemorySnapshot;
 
@@ -52,6 +54,7 @@ struct Shared {
     intents: Intents,
     read_claims: ReadClaims,
     clock: Arc<dyn Clock>,
+    options: MemoryOptions,
 }
 
 /// A store of trees in memory.
@@ -62,11 +65,17 @@ pub struct MemoryEngine {
 impl MemoryEngine {
     /// An empty store. Only the clock of the environment is used, for the age of transactions.
     pub fn new(environment: &Environment) -> MemoryEngine {
+        MemoryEngine::with_options(environment, MemoryOptions::default())
+    }
+
+    /// As [`MemoryEngine::new`], with options.
+    pub fn with_options(environment: &Environment, options: MemoryOptions) -> MemoryEngine {
         let shared = Shared {
             store: RwLock::default(),
             intents: Intents::new(),
             read_claims: ReadClaims::default(),
             clock: Arc::clone(environment.clock()),
+            options,
         };
         MemoryEngine { shared: Arc::new(shared) }
     }

@@ -43,6 +43,10 @@ impl EngineSnapshot for MemorySnapshot {
         self.shared.store.read().check_writable(tree)
     }
 
+    fn is_large(&self, bytes: usize) -> bool {
+        self.shared.options.large_bytes.is_some_and(|large| bytes >= large)
+    }
+
     fn get(&self, tree: TreeId, key: &[u8], _: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         let store = self.shared.store.read();
         Ok(store.tree(tree, self.begun.number)?.get(key, self.begun.snapshot).cloned())

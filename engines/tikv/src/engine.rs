@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
@@ -19,6 +20,7 @@ use crate::failure::{environment_failed, invalid};
 use crate::layout::Keyspace;
 use crate::lease::Claimant;
 use crate::marker::Marker;
+use crate::newest::Newest;
 use crate::options::{Servers, TikvOptions};
 use crate::servers::{Membership, Watch};
 use crate::store::{Store, Writing};
@@ -56,6 +58,7 @@ impl TikvEngine {
         let renewed_at = clock.monotonic();
         opening::check_format(&cluster, &keyspace)?;
         let trees = opening::read_trees(&cluster, &keyspace)?;
+        let asked_at = clock.monotonic();
         let now = cluster.timestamp()?;
         let store = Arc::new(Store {
             cluster,
@@ -70,7 +73,7 @@ impl TikvEngine {
             counted_merges: Mutex::new(HashMap::new()),
             intents: Intents::new(),
             read_claims: ReadClaims::default(),
-            newest: AtomicU64::new(now),
+            newest: Newest::new(now, asked_at),
             numbers: AtomicU64::new(now),
             renewed_at: Mutex::new(renewed_at),
             failure: OnceLock::new(),
@@ -178,8 +181,11 @@ impl Engine for TikvEngine {
 
     /// The placement driver's clock. A server that has the store alone keeps its own.
     fn shared_time(&self) -> Option<SharedTime> {
-        let newest = || SharedTime::new(self.store.newest.load(Ordering::Acquire));
-        self.store.membership.as_ref().map(|_| newest())
+        self.store.membership.as_ref().map(|_| SharedTime::new(self.store.newest.get()))
+    }
+
+    fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
+        self.store.recent_snapshot(within).map(SnapshotTimestamp::new)
     }
 
     /// A commit is on the devices of most replicas when the cluster answers.
@@ -214,7 +220,7 @@ impl Engine for TikvEngine {
     fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::new();
         let store = &self.store;
-        store.cluster.figures.write(store.newest.load(Ordering::Acquire), &mut statistics);
+        store.cluster.figures.write(store.newest.get(), &mut statistics);
         statistics.set("intents.entries", store.intents.len() as u64);
         statistics.set("read_claims.ranges", store.read_claims.ranges() as u64);
         statistics.set("read_claims.transactions", store.read_claims.readers() as u64);

@@ -38,7 +38,7 @@
 //! servers -> cluster
 //! marker -> options
 //! cluster -> options
-//! leaves: failure, figures, layout, live, value
+//! leaves: failure, figures, layout, live, newest, value
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -53,6 +53,7 @@ mod layout;
 mod lease;
 mod live;
 mod marker;
+mod newest;
 mod opening;
 mod options;
 mod pending_merges;

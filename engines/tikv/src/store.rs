@@ -41,6 +41,7 @@ use crate::failure::{closed, corrupt, invalid, no_tree, undetermined};
 use crate::layout::Keyspace;
 use crate::lease;
 use crate::live::{Entered, LiveTransactions};
+use crate::newest::Newest;
 use crate::opening;
 use crate::options::TikvOptions;
 use crate::pending_merges;
@@ -53,6 +54,10 @@ use crate::value::number_of;
 const KEYS_COMPARED_AT_ONCE: usize = 256;
 /// The value that says that all servers know of a tree's merges.
 const MERGES_KNOWN: &[u8] = b"1";
+/// How long ago the newest timestamp may have been asked for that a reader begins at, where one server has
+/// the store: all that it has committed is at or before it. Versions of that time are not removed yet, and a
+/// server that has stood still asks anew.
+const RECENT: Duration = Duration::from_secs(1);
 /// The pause between two looks at the records of other servers.
 const ANSWERS_EVERY: Duration = Duration::from_millis(20);
 /// Merges of a key after which they are folded.
@@ -73,8 +78,7 @@ pub(crate) struct Store {
     pub(crate) counted_merges: Mutex<HashMap<(TreeId, Vec<u8>), u32>>,
     pub(crate) intents: Intents,
     pub(crate) read_claims: ReadClaims,
-    /// The newest timestamp that this server has seen.
-    pub(crate) newest: AtomicU64,
+    pub(crate) newest: Newest,
     /// The number of the last commit. Begins at the timestamp of the opening.
     pub(crate) numbers: AtomicU64,
     pub(crate) renewed_at: Mutex<Monotonic>,
@@ -136,8 +140,10 @@ impl Store {
         StorageError::new(ErrorKind::Unavailable, message)
     }
 
-    pub(crate) fn saw(&self, timestamp: u64) {
-        self.newest.fetch_max(timestamp, Ordering::AcqRel);
+    /// The snapshot of a reader that need not ask for one: it sees all commits of this server, and those that
+    /// others made before this long.
+    pub(crate) fn recent_snapshot(&self, within: Duration) -> Option<u64> {
+        self.newest.within(within, self.clock.monotonic())
     }
 
     /// Begins a transaction and enters it into the list of live ones.
@@ -152,16 +158,21 @@ impl Store {
         let now = self.clock.monotonic();
         let entered = {
             let mut live = self.live.lock();
-            match at {
+            // All commits to a store of one server are its own.
+            let is_alone = self.membership.is_none() && writing == Writing::No;
+            let own = if is_alone { self.newest.within(RECENT, now) } else { None };
+            match at.map(SnapshotTimestamp::get).or(own) {
                 // Its snapshot will not be older than this.
-                None => live.enter(self.newest.load(Ordering::Acquire), now),
-                Some(at) if live.is_held(at.get()) || self.is_kept(at.get()) => {
-                    let entered = live.enter(at.get(), now);
-                    return Ok(Begun { snapshot: at.get(), entered, transaction: None, lapses });
+                None => live.enter(self.newest.get(), now),
+                Some(snapshot)
+                    if own == Some(snapshot) || live.is_held(snapshot) || self.is_kept(snapshot) =>
+                {
+                    let entered = live.enter(snapshot, now);
+                    return Ok(Begun { snapshot, entered, transaction: None, lapses });
                 }
-                Some(at) => {
+                Some(snapshot) => {
                     return Err(invalid(format!(
-                        "{at:?} is neither the newest snapshot nor that of a live transaction, and too old to be read"
+                        "the snapshot {snapshot} is neither the newest snapshot nor that of a live transaction, and too old to be read"
                     )));
                 }
             }
@@ -173,7 +184,7 @@ impl Store {
             Writing::No => self.cluster.timestamp().map(|timestamp| (timestamp, None)),
         };
         let (snapshot, transaction) = begun.inspect_err(|_| self.end(entered.number))?;
-        self.saw(snapshot);
+        self.newest.was_given(snapshot, now);
         self.live.lock().settle(entered.number, snapshot);
         Ok(Begun { snapshot, entered, transaction, lapses })
     }
@@ -183,7 +194,7 @@ impl Store {
     /// enough to tell the others of the new snapshot. Trees that are dropped meanwhile are not removed: a
     /// transaction with an old snapshot counts as one that has begun then.
     fn is_kept(&self, at: u64) -> bool {
-        let newest = self.newest.load(Ordering::Acquire);
+        let newest = self.newest.get();
         let is_recent = |history| at <= newest && at >= earlier(newest, history / 2);
         at == newest || self.membership.is_some() && self.options.history.is_some_and(is_recent)
     }
@@ -192,7 +203,7 @@ impl Store {
     pub(crate) fn end(&self, number: u64) {
         let mut live = self.live.lock();
         live.leave(number);
-        let oldest = live.oldest_snapshot().unwrap_or_else(|| self.newest.load(Ordering::Acquire));
+        let oldest = live.oldest_snapshot().unwrap_or_else(|| self.newest.get());
         self.intents.set_oldest_snapshot(SnapshotTimestamp::new(oldest));
     }
 
@@ -234,8 +245,8 @@ impl Store {
         let (cluster, keyspace) = (&self.cluster, &self.keyspace);
         let prepared = Commit { cluster, keyspace, writes, trees: &trees, at, number }.prepare()?;
         let timestamp = self.send(transaction, prepared, number, &trees)?;
+        self.newest.saw(timestamp);
         claims.commit(&self.intents, CommitTimestamp::new(timestamp));
-        self.saw(timestamp);
         Ok(CommitReceipt { timestamp: CommitTimestamp::new(timestamp), lsn: Lsn::new(timestamp) })
     }
 
@@ -478,8 +489,9 @@ impl Store {
     pub(crate) fn read_trees(&self, membership: &Membership) -> Result<u64, StorageError> {
         // No tree of this server is made or dropped meanwhile.
         let _turn = self.ddl.lock();
+        let asked_at = self.clock.monotonic();
         let at = self.cluster.timestamp()?;
-        self.saw(at);
+        self.newest.was_given(at, asked_at);
         let (mut found, mut dropped) = (BTreeMap::new(), Vec::new());
         for (key, record) in opening::read_all(&self.cluster, at, self.keyspace.tree_records())? {
             let tree = self.keyspace.tree_of(&key);
@@ -560,7 +572,7 @@ impl Store {
     /// How long the oldest live transaction's snapshot lies behind.
     pub(crate) fn snapshot_age(&self) -> Duration {
         let oldest = self.live.lock().oldest_snapshot();
-        let behind = oldest.map_or(0, |oldest| self.newest.load(Ordering::Acquire).saturating_sub(oldest));
+        let behind = oldest.map_or(0, |oldest| self.newest.get().saturating_sub(oldest));
         Duration::from_millis(behind >> 18)
     }
 }

@@ -24,6 +24,10 @@ use crate::value::{Stored, decode};
 
 /// The largest page of a scan.
 const PAGE_MAX: usize = 1_024;
+/// Bytes of keys and values from which several commits are quicker. The client sends a commit in requests of
+/// 16 KB, and copies the whole transaction for each, and all of its keys into it (`tikv-client` 0.4.0,
+/// `transaction.rs` and `requests.rs`): the work grows with the square of the size.
+const LARGE_BYTES: usize = 512 << 10;
 
 /// See the module's head.
 pub(crate) struct TikvSnapshot {
@@ -191,6 +195,10 @@ impl EngineSnapshot for TikvSnapshot {
             "a transaction writes more than {most} bytes: write less in one, or raise the option `transactionLimit`"
         );
         Err(StorageError::new(ErrorKind::TooLarge, message))
+    }
+
+    fn is_large(&self, bytes: usize) -> bool {
+        bytes >= LARGE_BYTES
     }
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {

@@ -5,6 +5,7 @@
 //! emulations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pando_storage::{
@@ -52,6 +53,10 @@ impl Engine for EmulatedEngine {
 
     fn shared_time(&self) -> Option<SharedTime> {
         self.0.shared_time()
+    }
+
+    fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
+        self.0.recent_snapshot(within)
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
@@ -143,6 +148,10 @@ impl Transaction for Emulated {
 
     fn has_writes(&self) -> bool {
         self.0.has_writes()
+    }
+
+    fn is_large(&self) -> bool {
+        self.0.is_large()
     }
 
     fn savepoint(&mut self) -> Savepoint {

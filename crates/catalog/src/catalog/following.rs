@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_storage::{Begin, ErrorKind, Operation, OperationWait, SharedTime, TreeId};
+use pando_storage::{Begin, ErrorKind, Operation, OperationWait, SharedTime, SnapshotTimestamp, TreeId};
 use parking_lot::ArcRwLockWriteGuard;
 
 use super::{Catalog, Exclusive, LATCH_WAIT, Names};
@@ -59,6 +59,12 @@ impl Catalog {
     /// comes from that moment or an earlier one. `None` where the store has no such clock.
     pub fn shared_time(&self) -> Option<SharedTime> {
         self.store.sharing.as_ref().and_then(|_| self.store.engine.shared_time())
+    }
+
+    /// A snapshot that other servers may have gone beyond for this long at most, where a reader of it is
+    /// cheaper than one of the newest ([`Engine::recent_snapshot`](pando_storage::Engine::recent_snapshot)).
+    pub fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
+        self.store.engine.recent_snapshot(within)
     }
 
     /// Whether another server of a shared store may have changed the catalog at or before a moment, without

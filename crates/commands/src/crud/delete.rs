@@ -257,7 +257,7 @@ impl<'a> Statement for DeleteParts<'a> {
         let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
-            if meter.is_full() {
+            if meter.is_full(transaction) {
                 return large(selection, Way::Steps);
             }
             let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };

@@ -4,8 +4,10 @@
 //! 1. The request is checked whole; nothing is written if it is malformed.
 //! 2. One transaction takes all documents, each behind a savepoint: one that fails is undone alone. An
 //!    ordered batch ends there, an unordered one goes on.
-//! 3. The transaction commits: one log record and one sync serve the whole batch.
-//! 4. A conflict with another transaction starts the batch again from step 2.
+//! 3. The transaction commits: one log record and one sync serve the whole batch. Where it becomes
+//!    [large](pando_catalog::Transaction::is_large) for the engine before, it commits, and another one takes
+//!    the rest, unless the batch is to be one transaction.
+//! 4. A conflict with another transaction starts the part that is not committed again from step 2.
 //!
 //! Where the connection has a load open, that takes the documents (`load_insert.rs`).
 //!
@@ -85,37 +87,75 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Inserts a batch in one unit of work; gives the number of inserted documents, and those that failed.
+/// Inserts a batch; gives the number of inserted documents, and those that failed.
 pub(super) fn insert_batch(
     context: &mut Context<'_>,
     namespace: &Namespace,
     documents: &[&RawDocument],
     order: Order,
 ) -> Result<(u64, Vec<FailedWrite>), CommandError> {
-    let (inserted, failed) = unit_of_work::run(context, |context| {
-        let collection = context.lease_or_create(namespace)?;
-        let mut work = context.begin_work()?;
-        let order = if context.undoes_failed_batch() { Order::Ordered } else { order };
-        let (inserted, failed) = insert_all(context, &collection, work.writer(), documents, order)?;
-        if !failed.is_empty() && context.undoes_failed_batch() {
-            context.abandon_work(work);
-            return Ok((0, failed));
+    let mut batch = Batch { documents, order, next: 0, inserted: 0, failed: Vec::new() };
+    while batch.next < documents.len() {
+        match batch.insert_part(context, namespace) {
+            Ok(()) => {}
+            Err(error) if batch.next > 0 => return Err(error),
+            Err(error) => {
+                if is_of_view(&error)
+                    && let Some((_, series)) = context.series(namespace.collection())?
+                {
+                    (batch.inserted, batch.failed) =
+                        time_series::insert_batch(context, namespace, &series, documents, order)?;
+                } else {
+                    batch.failed = writes_into_view(error, documents.len(), order)?;
+                    ends_session_transaction(context);
+                }
+                break;
+            }
         }
-        context.commit_work(work)?;
-        Ok((inserted, failed))
-    })
-    .or_else(|error| {
-        if is_of_view(&error)
-            && let Some((_, series)) = context.series(namespace.collection())?
-        {
-            return time_series::insert_batch(context, namespace, &series, documents, order);
-        }
-        let refused = writes_into_view(error, documents.len(), order)?;
-        ends_session_transaction(context);
-        Ok::<_, CommandError>((0, refused))
-    })?;
+    }
+    let Batch { inserted, failed, .. } = batch;
     context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
     Ok((inserted, failed))
+}
+
+/// A batch, and its committed part.
+struct Batch<'a> {
+    documents: &'a [&'a RawDocument],
+    order: Order,
+    /// The first document that is not committed; behind the last one where the batch has ended.
+    next: usize,
+    inserted: u64,
+    failed: Vec<FailedWrite>,
+}
+
+impl Batch<'_> {
+    /// Inserts the next documents in one unit of work.
+    fn insert_part(&mut self, context: &mut Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
+        let part = unit_of_work::run(context, |context| {
+            let collection = context.lease_or_create(namespace)?;
+            let mut work = context.begin_work()?;
+            let order = if context.undoes_failed_batch() { Order::Ordered } else { self.order };
+            let part = insert_next(context, &collection, work.writer(), (self.documents, self.next), order)?;
+            if !part.failed.is_empty() && context.undoes_failed_batch() {
+                context.abandon_work(work);
+                return Ok(Part { inserted: 0, ..part });
+            }
+            context.commit_work(work)?;
+            Ok(part)
+        })?;
+        self.next = part.next;
+        self.inserted += part.inserted;
+        self.failed.extend(part.failed);
+        Ok(())
+    }
+}
+
+/// The documents of a batch that one transaction has taken.
+struct Part {
+    /// The document that the next transaction begins with; behind the last one where the batch has ended.
+    next: usize,
+    inserted: u64,
+    failed: Vec<FailedWrite>,
 }
 
 /// Whether the name is not one of a collection.
@@ -135,34 +175,39 @@ pub(super) fn check_batch_length(length: usize) -> Result<(), CommandError> {
     .into())
 }
 
-/// Inserts each document behind a savepoint. Errors that concern the whole transaction end the batch.
-fn insert_all(
+/// Inserts each document from `first` on behind a savepoint, until the transaction is large. Errors that
+/// concern the whole transaction end the batch.
+fn insert_next(
     context: &mut Context<'_>,
     collection: &Collection,
     transaction: &mut WriteTransaction,
-    documents: &[&RawDocument],
+    (documents, first): (&[&RawDocument], usize),
     order: Order,
-) -> Result<(u64, Vec<FailedWrite>), CommandError> {
-    let mut inserted = 0;
-    let mut failed = Vec::new();
+) -> Result<Part, CommandError> {
+    let mut part = Part { next: documents.len(), inserted: 0, failed: Vec::new() };
     let mut stored = Vec::new();
     let target = Target { collection, validator: Validator::of(context, collection)? };
-    for (index, document) in documents.iter().enumerate() {
+    for (index, document) in documents.iter().enumerate().skip(first) {
         context.check()?;
-        if index.is_multiple_of(EXPECTED_AT_ONCE) {
+        if !context.is_atomic() && transaction.is_large() {
+            context.require_may_block()?;
+            part.next = index;
+            break;
+        }
+        if (index - first).is_multiple_of(EXPECTED_AT_ONCE) {
             let next = &documents[index..documents.len().min(index + EXPECTED_AT_ONCE)];
             collection
                 .expect_inserts(transaction, next, context.blocking)
                 .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
         }
         if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
-            inserted += 1;
+            part.inserted += 1;
             continue;
         }
         let savepoint = transaction.savepoint();
         match insert_one(context, &target, transaction, document, &mut stored) {
             Ok(()) => {
-                inserted += 1;
+                part.inserted += 1;
                 if let Some(session) = &mut context.session_use {
                     session.executed(index, None);
                 }
@@ -182,14 +227,14 @@ fn insert_all(
             }
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);
-                push_failed(&mut failed, FailedWrite { index, failure: *failure });
+                push_failed(&mut part.failed, FailedWrite { index, failure: *failure });
                 if ends_session_transaction(context) || order == Order::Ordered {
                     break;
                 }
             }
         }
     }
-    Ok((inserted, failed))
+    Ok(part)
 }
 
 /// Whether the batch is in a session's transaction, which a failed write ends.

@@ -6,7 +6,9 @@
 //! 2. A statement that concerns too many documents for one transaction is rolled back. The transaction before
 //!    it commits, the statement runs in several transactions of its own ([`steps`](super::steps)), and a new
 //!    transaction takes the rest.
-//! 3. The last transaction commits.
+//! 3. A transaction that is [large](pando_catalog::Transaction::is_large) for the engine commits, and another
+//!    one takes the rest, unless the batch is to be one transaction.
+//! 4. The last transaction commits.
 //!
 //! # Invariants
 //! - [`StatementBatch::run`] can be called again after a conflict: it goes on behind the statements that are
@@ -32,6 +34,7 @@ use super::insert::{ends_session_transaction, ends_transaction};
 use super::write_reply::{FailedWrite, Order, push_failed, refusals};
 use crate::CommandError;
 use crate::context::Context;
+use crate::unit_of_work::UnitOfWork;
 
 /// One statement of a batch, as its request gives it.
 pub(super) trait Statement {
@@ -197,8 +200,7 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                 Ok(StatementRun::TooLarge(large)) => {
                     context.require_may_block()?;
                     work.writer().rollback_to(savepoint);
-                    context.commit_work(work)?;
-                    self.committed.append(std::mem::take(&mut pending));
+                    self.commit_pending(context, work, &mut pending)?;
                     self.run_large(context, collection, index, &large)?;
                     work = context.begin_work()?;
                 }
@@ -226,6 +228,11 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
             if has_failed && (ends_session_transaction(context) || ends) {
                 break;
             }
+            if !context.is_atomic() && work.writer().is_large() {
+                context.require_may_block()?;
+                self.commit_pending(context, work, &mut pending)?;
+                work = context.begin_work()?;
+            }
         }
         if !pending.failed.is_empty() && context.undoes_failed_batch() {
             context.abandon_work(work);
@@ -234,6 +241,17 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
             context.commit_work(work)?;
         }
         self.committed.append(pending);
+        Ok(())
+    }
+
+    fn commit_pending(
+        &mut self,
+        context: &mut Context<'_>,
+        work: UnitOfWork,
+        pending: &mut BatchOutcome<S::Outcome>,
+    ) -> Result<(), CommandError> {
+        context.commit_work(work)?;
+        self.committed.append(std::mem::take(pending));
         Ok(())
     }
 

@@ -6,7 +6,8 @@
 //! 1. The statements of the batch before it are committed.
 //! 2. The documents are found in one snapshot, ten thousand at a time. So the writes of the steps are not
 //!    found again.
-//! 3. Each step is a transaction. It checks the filter again, because its documents may have changed, and
+//! 3. Each step is a transaction; a shorter one where it is [large](pando_catalog::Transaction::is_large) for
+//!    the engine before. It checks the filter again, because its documents may have changed, and
 //!    writes them. A conflict repeats the step. An error ends the statement, and the earlier steps stay.
 //!
 //! In a session's transaction there are no steps: the statement takes part in that transaction as a whole.
@@ -72,8 +73,9 @@ impl Meter {
     }
 
     /// Whether the next document belongs to the next step.
-    pub fn is_full(&self) -> bool {
-        self.reach == MeterReach::Step && (self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES)
+    pub fn is_full(&self, transaction: &WriteTransaction) -> bool {
+        self.reach == MeterReach::Step
+            && (self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES || transaction.is_large())
     }
 }
 
@@ -133,7 +135,7 @@ fn take_step<T: Default>(
     let mut meter = Meter::default();
     let mut step = Step { keys: 0, noted: T::default(), failure: None };
     for key in keys {
-        if meter.is_full() {
+        if meter.is_full(transaction) {
             break;
         }
         context.check()?;

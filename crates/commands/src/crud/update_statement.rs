@@ -203,7 +203,7 @@ impl<'a> UpdateStatement<'a> {
         let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
-            if meter.is_full() {
+            if meter.is_full(transaction) {
                 return Ok(None);
             }
             let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };

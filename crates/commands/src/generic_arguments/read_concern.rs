@@ -1,7 +1,9 @@
 //! Read concern: how committed the data must be that the client reads, and as of when.
 //!
 //! On one node everything that is read is committed, so `local`, `available` and `majority` mean the same.
-//! Every read sees all that was answered before, so that `afterClusterTime` has nothing to wait for.
+//! Every read sees all that was answered before, so that `afterClusterTime` has nothing to wait for. Where
+//! several servers have one store, a read that names no time may [lag](Recency::MayLag) if it asks for a
+//! secondary or for `available`.
 //! `linearizable` and `snapshot` are refused as a server that is no member of a replica set refuses them.
 //! `serializable` is a level of our own, for transactions.
 
@@ -53,10 +55,36 @@ pub(crate) struct ReadConcern {
     pub at: Option<Timestamp>,
     /// A time whose writes must be seen.
     pub after: Option<Timestamp>,
+    pub recency: Recency,
+}
+
+/// How new the snapshot of a read must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recency {
+    /// It has all that was committed before.
+    Newest,
+    /// It may lack what was committed in the last moments, as that of a secondary.
+    MayLag,
+}
+
+impl Recency {
+    /// That of a read outside of transactions.
+    pub fn of(read: &ReadConcern, preference: Option<&RawDocument>) -> Recency {
+        let ReadConcern { level, at: None, after: None, .. } = *read else { return Recency::Newest };
+        let mode = preference.and_then(|preference| preference.get("mode").ok().flatten());
+        let is_of_secondaries =
+            matches!(mode, Some(RawValue::String("secondary" | "secondaryPreferred" | "nearest")));
+        match level {
+            ReadLevel::Available => Recency::MayLag,
+            ReadLevel::Local | ReadLevel::Majority if is_of_secondaries => Recency::MayLag,
+            _ => Recency::Newest,
+        }
+    }
 }
 
 impl ReadConcern {
-    pub const DEFAULT: ReadConcern = ReadConcern { level: ReadLevel::Local, at: None, after: None };
+    pub const DEFAULT: ReadConcern =
+        ReadConcern { level: ReadLevel::Local, at: None, after: None, recency: Recency::Newest };
 }
 
 /// The fields as the client sent them.
@@ -86,7 +114,7 @@ pub(super) fn check(
     check_level(command, support.reads, fields.level, times)?;
     check_times(&fields, times)?;
     let Fields { level, at, after, .. } = fields;
-    Ok(ReadConcern { level: level.unwrap_or(ReadLevel::Local), at, after })
+    Ok(ReadConcern { level: level.unwrap_or(ReadLevel::Local), at, after, ..ReadConcern::DEFAULT })
 }
 
 /// Checks the field of a statement in a transaction.
@@ -101,7 +129,7 @@ pub(super) fn check_in_transaction(value: RawValue<'_>, start: Start) -> Result<
         ReadLevel::Linearizable | ReadLevel::Available => invalid(
             "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction",
         ),
-        level => Ok(ReadConcern { level, at, after }),
+        level => Ok(ReadConcern { level, at, after, ..ReadConcern::DEFAULT }),
     }
 }
 

@@ -74,6 +74,10 @@ impl Transaction for Reluctant {
         self.inner.has_writes()
     }
 
+    fn is_large(&self) -> bool {
+        self.inner.is_large()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         self.inner.savepoint()
     }

@@ -216,6 +216,11 @@ impl Transaction for CheckedTransaction {
         self.inner.has_writes()
     }
 
+    fn is_large(&self) -> bool {
+        self.assert_live();
+        self.inner.is_large()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         self.assert_live();
         self.inner.savepoint()

@@ -153,6 +153,10 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         !self.writes.is_empty() || !self.ranges.is_empty()
     }
 
+    fn is_large(&self) -> bool {
+        self.snapshot.is_large(self.writes.bytes())
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         Savepoint::new(self.writes.savepoint().writes() + self.ranges.len())
     }
