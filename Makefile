@@ -247,7 +247,7 @@ test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and 
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" $(PYTHON) -m pytest -q tests/legacy -k pymongo_3
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/histories
 	PANDO="$(PANDO_DEV)" $(PYTHON) tests/histories/histories.py --runs 50 --seconds 0.5 --kill sometimes --break sometimes --build sometimes --out "$(TARGET)/histories"
-	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" node --test
+	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" PACKAGING="$(CURDIR)/packaging" node --test
 	cd $(CURDIR)
 	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
 

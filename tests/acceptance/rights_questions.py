@@ -269,6 +269,8 @@ ON_ADMIN = {
     "replSetGetConfig": {"replSetGetConfig": 1},
     "replSetGetStatus": {"replSetGetStatus": 1},
     "replSetGetRBID": {"replSetGetRBID": 1},
+    "replSetInitiate": {"replSetInitiate": {}},
+    "replSetReconfig": {"replSetReconfig": {}},
     "features": {"features": 1},
     "getShardMap": {"getShardMap": 1},
     "shardingState": {"shardingState": 1},

@@ -423,7 +423,7 @@ def test_operations_are_counted_by_kind(both):
     {"explain": {"find": "c"}, "verbosity": "bogus"}, {"explain": {"explain": {"find": "c"}}}, {"explain": {"insert": "c", "documents": [{}]}},
     {"explain": {"find": 1}}, {"explain": {"find": "c", "bogus": 1}}, {"killCursors": 1, "cursors": []}, {"renameCollection": "a"},
     {"getMore": 1, "collection": "c"}, {"getMore": Int64(0), "collection": "c"},
-    {"replSetGetStatus": 1}, {"replSetGetConfig": 1}, {"getDefaultRWConcern": 1}, {"getDefaultRWConcern": 1, "bogus": 1}, {"dataSize": 5},
+    {"replSetGetStatus": 1}, {"replSetGetConfig": 1}, {"replSetInitiate": 1}, {"replSetReconfig": {}}, {"getDefaultRWConcern": 1}, {"getDefaultRWConcern": 1, "bogus": 1}, {"dataSize": 5},
     {"dataSize": "x"}, {"dataSize": "no.such"}, {"validate": "missing"}, {"validate": 5}, {"validate": ""}, {"compact": "missing"},
     {"compact": 5}, {"compact": ""}, {"compact": "c", "writeConcern": {"w": 1}}, {"profile": "x"}, {"profile": None},
 ], ids=repr)

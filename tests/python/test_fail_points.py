@@ -67,6 +67,23 @@ def test_modes(fail, t, own):
     assert t.c.find_one()
 
 
+def test_time_limits_and_get_more_fail_by_points_of_their_own(own, t):
+    t.c.insert_many([{"_id": number} for number in range(5)])
+    with own.client() as control:
+        def point(name, mode, **options):
+            return control.admin.command("configureFailPoint", name, mode=mode, **options)
+
+        point("maxTimeAlwaysTimeOut", {"times": 1})
+        assert t.c.count_documents({}) == 5
+        refused(list, t.c.find(max_time_ms=60_000), code=50)
+        assert len(list(t.c.find(max_time_ms=60_000))) == 5
+        point("failGetMoreAfterCursorCheckout", "alwaysOn", data={"errorCode": 8})
+        refused(list, t.c.find(batch_size=2), code=8)
+        point("failGetMoreAfterCursorCheckout", "off")
+        assert len(list(t.c.find(batch_size=2))) == 5
+        control.drop_database("t")
+
+
 @pytest.mark.parametrize("mode,data", [("x", {}), ({}, {}), ({"times": -1}, {}), ({"times": "x"}, {}), ("alwaysOn", {"failCommands": 1}),
                                        ("alwaysOn", {"errorCode": "x"}), ("alwaysOn", {"blockConnection": True}), ("alwaysOn", {"bogus": 1})])
 def test_wrong_fields(own, mode, data):

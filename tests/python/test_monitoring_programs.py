@@ -62,6 +62,8 @@ def test_mongostat_shows_every_column(member):
     assert grown("opcounters.command") >= 1
     # The column `flushes`: checkpoints, which `fsync` makes.
     assert grown("backgroundFlushing.flushes") >= 1 and "wiredTiger" not in new and new["storageEngine"]["name"] != "wiredTiger"
+    # Exporters tell the time since the last one.
+    assert abs((new["localTime"] - new["backgroundFlushing"]["last_finished"]).total_seconds()) < 60 and at(new, "backgroundFlushing.last_ms") >= 0
     assert grown("network.bytesIn") > 0 and grown("network.bytesOut") > 300 * 20
     assert new["mem"]["supported"] and 0 < new["mem"]["resident"] <= new["mem"]["virtual"]
     for place in ("currentQueue", "activeClients"):

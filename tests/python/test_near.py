@@ -94,6 +94,17 @@ def test_wrong_searches_are_refused(sphere, query, code):
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize("query,told", [
+    ({"l": {"$nearSphere": [-30, 44]}}, "field=l maxdist=1.79769e+308 isNearSphere=1"),
+    ({"b": 1, "l.m": {"$near": [0, 0], "$maxDistance": 123456789.5}}, "field=l.m maxdist=1.23457e+08 isNearSphere=0"),
+], ids=repr)
+def test_a_search_without_an_index_names_the_field_as_parse_server_looks_for_it(db, query, told):
+    db.c.insert_one({"l": [1, 2]})
+    with pytest.raises(OperationFailure) as refused:
+        list(db.c.find(query))
+    assert refused.value.code == 291 and f" {told}\n " in refused.value.details["errmsg"]
+
+
 @pytest.mark.parametrize("pipeline,code", [
     ([{"$match": {"l": {"$near": [0, 0]}}}], 5626500), ([{"$match": {"a": 1}}, {"$geoNear": {"near": point([0, 0]), "distanceField": "d"}}], 40603),
     ([{"$geoNear": {"near": point([0, 0])}}], 16606), ([{"$geoNear": {"distanceField": "d"}}], 5860400), ([{"$geoNear": {"near": 5, "distanceField": "d"}}], 5860401),

@@ -202,6 +202,26 @@ def test_status_and_configuration(replica_set, client):
         assert collection.find_one() is None
 
 
+def test_a_set_that_is_there_takes_no_other_members(replica_set, client):
+    def refused(command, **options):
+        with pytest.raises(OperationFailure) as error:
+            client.admin.command(*command, **options)
+        return error.value.code
+
+    with pytest.raises(OperationFailure, match="^already initialized") as initiated:
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": [{"_id": 0, "host": "localhost:1"}]})
+    assert initiated.value.code == 23
+    configuration = client.admin.command("replSetGetConfig")["config"]
+    assert client.admin.command("replSetReconfig", configuration, force=True)["ok"] == 1
+    assert client.admin.command("replSetReconfig", {**configuration, "version": 2})["ok"] == 1
+    assert refused(("replSetReconfig", configuration)) == 103
+    assert refused(("replSetReconfig", {**configuration, "members": [{"_id": 0, "host": "localhost:1"}]}), force=True) == 103
+    assert refused(("replSetReconfig", {**configuration, "members": configuration["members"] * 2}), force=True) == 103
+    for wrong in ({}, {"_id": "other"}, 1):
+        assert refused(("replSetReconfig", wrong)) == 93
+    assert client.admin.command("replSetGetConfig")["config"] == configuration
+
+
 def test_writes_move_the_operation_time(client):
     database = client.persona
     times = [client.admin.command("ping")["operationTime"]]

@@ -368,6 +368,7 @@ impl Commands {
         }
         check_database(database)?;
         let time_limit = generic.time_limit().filter(|_| command.generic.time_limit.bounds_work());
+        self.shared.fail_points.check_time_limit(time_limit)?;
         let statement_ids = generic.transaction.statement_ids;
         let collection = value.as_str().unwrap_or_default();
         let api = generic.api;

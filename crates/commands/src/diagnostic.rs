@@ -30,6 +30,7 @@ pub(crate) mod parameters;
 pub(crate) mod ping;
 pub(crate) mod profile;
 pub(crate) mod replica_set;
+pub(crate) mod replica_set_changes;
 pub(crate) mod server_status;
 pub(crate) mod set_parameter;
 pub(crate) mod statistics_document;

@@ -7,6 +7,8 @@
 //! | `failCommand` | if its command is named, and the application too where one is named | in this order: it waits; its connection is closed; it fails with a code; or it runs, and is told a `writeConcernError` |
 //! | `onPrimaryTransactionalWrite` | if it is a write that its driver may retry | it fails before its commit, or it runs; and its connection is closed unless asked otherwise |
 //! | `disablePipelineOptimization` | if it has a pipeline | the pipeline is carried out as it is written |
+//! | `maxTimeAlwaysTimeOut` | if it has a time limit | the limit is over at once |
+//! | `failGetMoreAfterCursorCheckout` | if it is a `getMore` | it fails with a code |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +59,9 @@ impl FailCommand {
     /// The failure of a request.
     pub fn failure(&self, code: i32) -> Failure {
         let mut failure = Failure::new(ErrorCode::of(code), "Failing command via 'failCommand' failpoint");
-        if let Some(labels) = self.label_list() {
+        let of_code = (code == ErrorCode::ChangeStreamFatalError.code())
+            .then(|| Value::Array(vec![Value::from("NonResumableChangeStreamError")]));
+        if let Some(labels) = self.label_list().or(of_code) {
             failure.details.push("errorLabels", labels);
         }
         failure
@@ -100,6 +104,10 @@ pub(crate) struct FailPoints {
     pub command: FailPoint<FailCommand>,
     /// `onPrimaryTransactionalWrite`.
     pub write: FailPoint<FailWrite>,
+    /// `maxTimeAlwaysTimeOut`.
+    pub time_out: FailPoint<()>,
+    /// `failGetMoreAfterCursorCheckout`, with the code.
+    pub get_more: FailPoint<i32>,
     leaves_pipelines: AtomicBool,
 }
 
@@ -120,6 +128,24 @@ impl FailPoints {
     /// Whether a request could be hit.
     pub fn is_armed(&self) -> bool {
         self.command.is_armed() || self.write.is_armed()
+    }
+
+    /// Fails a request with a time limit, if the limit is to be over at once.
+    pub fn check_time_limit(&self, limit: Option<Duration>) -> Result<(), Failure> {
+        if limit.is_none() || !self.time_out.is_armed() || self.time_out.hit().is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(ErrorCode::MaxTimeMsExpired, "operation exceeded time limit"))
+    }
+
+    /// The failure of the next `getMore`, if it is to fail.
+    pub fn get_more_failure(&self) -> Option<Failure> {
+        if !self.get_more.is_armed() {
+            return None;
+        }
+        let code = self.get_more.hit()?;
+        let reason = "Throwing from failpoint failGetMoreAfterCursorCheckout";
+        Some(Failure::new(ErrorCode::of(*code), reason))
     }
 }
 

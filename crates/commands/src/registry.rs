@@ -323,6 +323,16 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         Access::Cluster(Action::ReplSetGetStatus),
         diagnostic::replica_set::run_status,
     ),
+    on_admin(
+        "replSetInitiate",
+        Access::Cluster(Action::ReplSetConfigure),
+        diagnostic::replica_set_changes::run_initiate,
+    ),
+    on_admin(
+        "replSetReconfig",
+        Access::Cluster(Action::ReplSetConfigure),
+        diagnostic::replica_set_changes::run_reconfigure,
+    ),
     any("resetError", Access::LoggedIn, diagnostic::get_last_error::run_reset),
     any("reseterror", Access::LoggedIn, diagnostic::get_last_error::run_reset),
     any(
@@ -415,7 +425,7 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "createSearchIndexes" | "dropSearchIndex" | "listSearchIndexes" | "updateSearchIndex" => {
             ": search indexes are a service of MongoDB Atlas; Pando searches by indexes of the type 'text'"
         }
-        "replSetInitiate" | "replSetReconfig" | "replSetStepDown" | "replSetFreeze" => {
+        "replSetStepDown" | "replSetFreeze" => {
             ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
         }
         "setFeatureCompatibilityVersion" => ": the version of the program is that of its features",
@@ -431,15 +441,15 @@ pub(crate) fn command_names() -> Vec<CommandName> {
 
 #[cfg(test)]
 mod tests {
-    use pando_document::{Document, RawDocumentBuf, RawValue, doc};
+    use pando_document::{Binary, Document, RawDocumentBuf, RawValue, Value, doc};
 
     use super::*;
-    use crate::generic_arguments::{GenericArguments, ReadConcern};
+    use crate::generic_arguments::{GenericArguments, ReadConcern, Recency};
     use crate::session_id::SessionOwner;
 
     #[test]
     fn the_error_for_an_unknown_name_says_what_to_do_instead() {
-        for (name, advice) in [("replSetInitiate", "--replica-set"), ("mapReduce", "aggregate")] {
+        for (name, advice) in [("replSetStepDown", "--replica-set"), ("mapReduce", "aggregate")] {
             let text = unknown(name).to_string();
             assert!(text.contains(name) && text.contains(advice), "{text}");
         }
@@ -465,6 +475,38 @@ mod tests {
         let row = find(command).expect("the command is there");
         let generic = GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY)?;
         Ok(generic.check(row.name, "c", &row.generic)?.read)
+    }
+
+    #[test]
+    fn reads_of_secondaries_may_lag_unless_they_are_of_a_transaction() {
+        let recency = |further: Document| {
+            let mut body = doc! { "find": "c", "$db": "d" };
+            for (name, value) in further.iter() {
+                body.push(name, value.clone());
+            }
+            checked(&body, "find").unwrap().recency
+        };
+        for (mode, expected) in [
+            ("secondary", Recency::MayLag),
+            ("secondaryPreferred", Recency::MayLag),
+            ("nearest", Recency::MayLag),
+            ("primary", Recency::Newest),
+            ("primaryPreferred", Recency::Newest),
+            ("bogus", Recency::Newest),
+        ] {
+            assert_eq!(recency(doc! { "$readPreference": { "mode": mode } }), expected, "{mode}");
+        }
+        assert_eq!(recency(doc! {}), Recency::Newest);
+        assert_eq!(recency(doc! { "readConcern": { "level": "available" } }), Recency::MayLag);
+        let (secondary, majority) = (doc! { "mode": "secondary" }, doc! { "level": "majority" });
+        let of_majority = doc! { "$readPreference": (secondary.clone()), "readConcern": (majority) };
+        assert_eq!(recency(of_majority), Recency::MayLag);
+        let id = Value::Binary(Binary { subtype: 4, bytes: vec![7; 16] });
+        let in_transaction = doc! {
+            "$readPreference": (secondary), "lsid": { "id": (id) }, "txnNumber": 1_i64, "autocommit": false,
+            "startTransaction": true
+        };
+        assert_eq!(recency(in_transaction), Recency::Newest);
     }
 
     #[test]

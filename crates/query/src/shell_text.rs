@@ -221,6 +221,30 @@ pub(crate) fn general_text(number: f64) -> String {
     format!("{}e{sign}{:02}", trim_zeroes(digits), exponent.abs())
 }
 
+/// A double with six digits, in the shape of C's `%g`.
+pub(crate) fn short_double_text(number: f64) -> String {
+    const DIGITS: i32 = 6;
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let scientific = format!("{number:.5e}");
+    let (digits, exponent) = scientific.split_once('e').expect("this format always writes an exponent");
+    let exponent: i32 = exponent.parse().expect("the exponent of a double is a small integer");
+    let without_zeros = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..DIGITS).contains(&exponent) {
+        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{number:.places$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(digits), exponent.abs())
+}
+
 fn trim_zeroes(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }

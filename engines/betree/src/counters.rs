@@ -1,4 +1,7 @@
-//! The counters of an open store. Each only grows; statistics show them.
+//! The counters of an open store. Each only grows, but for figures of the last checkpoint; statistics show
+//! them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::Counter;
 
@@ -60,6 +63,27 @@ pub(crate) struct Counters {
     pub(crate) rewritten_bytes: Counter,
     pub(crate) failed_rewrites: Counter,
     pub(crate) checkpoint_nanos: Counter,
+    pub(crate) last_checkpoint: LastCheckpoint,
     pub(crate) replayed_records: Counter,
     pub(crate) replayed_writes: Counter,
+}
+
+/// The last checkpoint that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct LastCheckpoint {
+    nanos: AtomicU64,
+    ended_millis: AtomicU64,
+}
+
+impl LastCheckpoint {
+    /// Notes one, with the wall clock's milliseconds at its end.
+    pub(crate) fn note(&self, nanos: u64, ended_millis: u64) {
+        self.nanos.store(nanos, Ordering::Relaxed);
+        self.ended_millis.store(ended_millis, Ordering::Relaxed);
+    }
+
+    /// Its nanoseconds, and milliseconds since 1970 at its end; zeros before the first.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.nanos.load(Ordering::Relaxed), self.ended_millis.load(Ordering::Relaxed))
+    }
 }

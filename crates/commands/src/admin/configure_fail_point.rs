@@ -17,6 +17,11 @@ const COMMAND: &str = "failCommand";
 const WRITE: &str = "onPrimaryTransactionalWrite";
 /// The fail point that has pipelines carried out as they are written.
 const UNOPTIMISED: &str = "disablePipelineOptimization";
+/// The fail point that has time limits be over.
+const TIME_OUT: &str = "maxTimeAlwaysTimeOut";
+/// The fail point of `getMore`.
+const GET_MORE: &str = "failGetMoreAfterCursorCheckout";
+const ALL: [&str; 5] = [COMMAND, WRITE, UNOPTIMISED, TIME_OUT, GET_MORE];
 
 /// Sets it.
 pub(crate) fn run(
@@ -28,9 +33,9 @@ pub(crate) fn run(
     if context.shared.options.test_commands == TestCommands::Off {
         return Err(CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
     }
-    let point = value.as_str().filter(|name| [COMMAND, WRITE, UNOPTIMISED].contains(name));
+    let point = value.as_str().filter(|name| ALL.contains(name));
     let Some(point) = point else {
-        return Err(refused(&format!("the fail points are {COMMAND}, {WRITE} and {UNOPTIMISED}")));
+        return Err(refused(&format!("the fail points are {}", ALL.join(", "))));
     };
     let (mut mode, mut data) = (None, None);
     for argument in Arguments::of_command("configureFailPoint", request.body) {
@@ -55,15 +60,25 @@ pub(crate) fn run(
     let (mode, data) = (read_mode(mode)?, data.unwrap_or(RawDocument::empty()));
     let points = &context.shared.fail_points;
     let count = match point {
-        WRITE => {
-            points.write.set(mode.map(|mode| Ok::<_, CommandError>((mode, read_write(data)?))).transpose()?)
-        }
-        _ => {
-            points.command.set(mode.map(|mode| Ok::<_, CommandError>((mode, read_data(data)?))).transpose()?)
-        }
+        WRITE => points.write.set(armed(mode, || read_write(data))?),
+        TIME_OUT => points.time_out.set(mode.map(|mode| (mode, ()))),
+        GET_MORE => points.get_more.set(armed(mode, || read_code(data))?),
+        _ => points.command.set(armed(mode, || read_data(data))?),
     };
     reply.append_i64("count", count);
     Ok(())
+}
+
+fn armed<E>(
+    mode: Option<FailMode>,
+    effect: impl FnOnce() -> Result<E, CommandError>,
+) -> Result<Option<(FailMode, E)>, CommandError> {
+    mode.map(|mode| Ok((mode, effect()?))).transpose()
+}
+
+fn read_code(data: &RawDocument) -> Result<i32, CommandError> {
+    let code = data.get("errorCode")?.and_then(|code| code.as_i64_exact());
+    code.and_then(|code| i32::try_from(code).ok()).ok_or_else(|| refused("errorCode has to be a number"))
 }
 
 fn read_mode(mode: RawValue<'_>) -> Result<Option<FailMode>, CommandError> {

@@ -13,7 +13,7 @@ use super::view_read::{self, Stages};
 use super::write_reply::count;
 use crate::arguments::{Arguments, collection_name_or};
 use crate::collation::CollationChoice;
-use crate::context::Context;
+use crate::context::{Context, RequestForm};
 use crate::{CommandError, ErrorCode, Request};
 
 /// Counts.
@@ -55,7 +55,7 @@ pub(crate) fn run(
         let stages = stages.to_array();
         let stages = RawArray::from_document(&stages);
         let request = AggregateRequest { hint, collation, ..AggregateRequest::of(name, stages) };
-        reply.append("n", count(view_read::count(context, &request)?));
+        reply.append("n", shown(context, view_read::count(context, &request)?));
         return Ok(());
     }
     let held = reader.hold()?;
@@ -75,8 +75,17 @@ pub(crate) fn run(
         }
         None => 0,
     };
-    reply.append("n", count(matched.saturating_sub(skip)));
+    reply.append("n", shown(context, matched.saturating_sub(skip)));
     Ok(())
+}
+
+/// The number as the client's time had it: before OP_MSG it was a double, and there are clients that read
+/// nothing else.
+fn shown(context: &Context<'_>, number: u64) -> RawValue<'static> {
+    match context.form {
+        RequestForm::LegacyQuery => RawValue::Double(number as f64),
+        _ => count(number),
+    }
 }
 
 /// The number of documents of a collection that has no counters yet.

@@ -87,6 +87,9 @@ fn check_request(
     if let Some(failure) = wrong_session(context, cursor) {
         return Err(failure);
     }
+    if let Some(failure) = context.shared.fail_points.get_more_failure() {
+        return Err(failure);
+    }
     match request.body.get("maxTimeMS") {
         Ok(Some(limit)) if !limit.is_null() && !awaits(cursor) => Err(Failure::new(
             ErrorCode::BadValue,

@@ -9,10 +9,9 @@ use crate::{CommandError, Request};
 /// Answers a random number in hexadecimal digits. No mechanism of this server uses it.
 pub(crate) fn run(
     context: &mut Context<'_>,
-    request: &Request<'_>,
+    _request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_legacy_query(request)?;
     let number = context.shared.environment.random().next_u64();
     reply.append_str("nonce", &format!("{number:016x}"));
     Ok(())

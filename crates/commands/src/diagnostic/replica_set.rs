@@ -10,7 +10,7 @@ use crate::{CommandError, ErrorCode, Request};
 
 /// The term and the version of the configuration: the set has had one election, and no change since.
 const TERM: i64 = 1;
-const CONFIGURATION_VERSION: i32 = 1;
+pub(super) const CONFIGURATION_VERSION: i32 = 1;
 /// The interval of heartbeats that a replica set has where it is not told any.
 const HEARTBEAT_MS: i64 = 2000;
 
@@ -149,7 +149,7 @@ fn set_id(context: &Context<'_>, set_name: &str) -> ObjectId {
 }
 
 /// The name of the set, under the persona that has one.
-fn set_name<'c>(context: &Context<'c>) -> Result<&'c str, CommandError> {
+pub(super) fn set_name<'c>(context: &Context<'c>) -> Result<&'c str, CommandError> {
     let options = &context.shared.options.persona;
     match options.persona {
         Persona::ReplicaSet => Ok(&options.set_name),

@@ -116,6 +116,13 @@ fn write_checkpoints(statistics: &Statistics, reply: &mut DocumentWriter<'_>) {
     flushing.append_i64("flushes", whole_number(count));
     flushing.append_i64("total_ms", whole_number(millis));
     flushing.append_f64("average_ms", if count == 0 { 0.0 } else { millis as f64 / count as f64 });
+    if let (Some(nanos), Some(ended)) =
+        (figure("checkpoints.last_nanos"), figure("checkpoints.last_ended_millis"))
+        && count > 0
+    {
+        flushing.append_i64("last_ms", whole_number(nanos / 1_000_000));
+        flushing.append_date_time("last_finished", whole_number(ended));
+    }
     flushing.finish();
 }
 

@@ -102,8 +102,9 @@ fn copied(
     result_form: ResultForm,
 ) -> Result<Vec<u8>, DocumentError> {
     let mut outcome = Ok(());
+    let without: &[&str] = if is_preallocation(body)? { &["$db", "size"] } else { &["$db"] };
     let bytes = command(database, |writer| {
-        outcome = copy_fields(body, &["$db"], writer);
+        outcome = copy_fields(body, without, writer);
         if let (Some(preference), Ok(None)) = (preference, body.get("$readPreference")) {
             writer.append("$readPreference", preference);
         }
@@ -114,6 +115,12 @@ fn copied(
         }
     });
     outcome.map(|()| bytes)
+}
+
+/// Whether it makes a collection for which room was to be set aside, which has no meaning any more.
+fn is_preallocation(body: &RawDocument) -> Result<bool, DocumentError> {
+    let makes = matches!(body.iter().next(), Some(Ok(("create", _))));
+    Ok(makes && !body.get("capped")?.is_some_and(|capped| capped.to_bool()))
 }
 
 /// The kind of write that a command is, for `getLastError`.

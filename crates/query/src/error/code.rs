@@ -87,6 +87,7 @@ error_codes! {
     AuthenticationFailed = 18, "AuthenticationFailed";
     IllegalOperation = 20, "IllegalOperation";
     InvalidBson = 22, "InvalidBSON";
+    AlreadyInitialized = 23, "AlreadyInitialized";
     LockTimeout = 24, "LockTimeout";
     NamespaceNotFound = 26, "NamespaceNotFound";
     IndexNotFound = 27, "IndexNotFound";
@@ -119,8 +120,10 @@ error_codes! {
     IndexKeySpecsConflict = 86, "IndexKeySpecsConflict";
     NetworkTimeout = 89, "NetworkTimeout";
     ShutdownInProgress = 91, "ShutdownInProgress";
+    InvalidReplicaSetConfig = 93, "InvalidReplicaSetConfig";
     OperationFailed = 96, "OperationFailed";
     UnsatisfiableWriteConcern = 100, "UnsatisfiableWriteConcern";
+    NewReplicaSetConfigurationIncompatible = 103, "NewReplicaSetConfigurationIncompatible";
     NotExactValueField = 111, "NotExactValueField";
     WriteConflict = 112, "WriteConflict";
     CommandNotSupported = 115, "CommandNotSupported";
@@ -168,6 +171,7 @@ error_codes! {
     IndexBuildAborted = 276, "IndexBuildAborted";
     UnsatisfiableCommitQuorum = 278, "UnsatisfiableCommitQuorum";
     ClientDisconnect = 279, "ClientDisconnect";
+    ChangeStreamFatalError = 280, "ChangeStreamFatalError";
     NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
     DataCorruptionDetected = 300, "DataCorruptionDetected";

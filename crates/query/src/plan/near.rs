@@ -17,6 +17,7 @@ use crate::geo_index::GeoCells;
 use crate::geometry::{Metric, NearQuery};
 use crate::metadata::{Metadata, MetadataSet};
 use crate::path::Path;
+use crate::shell_text::short_double_text;
 use crate::sort::Sort;
 use crate::{ErrorCode, QueryError};
 
@@ -101,7 +102,7 @@ pub(super) fn plan(
         // Of equal ones the first wins.
         (is_sphere, bounded, std::cmp::Reverse(access.fields.len()))
     });
-    let mut access = best.ok_or_else(no_index)?;
+    let mut access = best.ok_or_else(|| no_index(path, &near.query, &others))?;
     access.metadata = find.metadata;
     if find.sort_pattern().is_none() {
         access.wanted = find.limit.map(|limit| limit.saturating_add(find.skip));
@@ -168,7 +169,16 @@ pub(crate) fn cell_bounds(cells: &GeoCells, query: &NearQuery, level: u8) -> Opt
     Some(geo_bounds::intervals_of(&[cells.range_around(query, level)?]))
 }
 
-fn no_index() -> QueryError {
-    let reason = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query";
+/// The refusal, with as much of MongoDB's picture of the query as programs look for: Parse Server takes the
+/// name of the field out of it, and makes the index.
+fn no_index(path: &Path, query: &NearQuery, others: &[Node]) -> QueryError {
+    let above = if others.is_empty() { "" } else { "$and\n    " };
+    let greatest = short_double_text(query.greatest.min(f64::MAX));
+    let is_near_sphere = u8::from(query.metric == Metric::Radians);
+    let reason = format!(
+        "error processing query: Tree: {above}GEONEAR  field={} maxdist={greatest} isNearSphere={is_near_sphere}\n \
+         planner returned error :: caused by :: unable to find index for $geoNear query",
+        path.as_str()
+    );
     QueryError::new(ErrorCode::NoQueryExecutionPlans, reason)
 }

@@ -253,6 +253,7 @@ impl Checkpointer {
         }
         let nanos = self.clock.monotonic().since(began).as_nanos();
         self.counters.checkpoint_nanos.add(nanos as u64);
+        self.counters.last_checkpoint.note(nanos as u64, self.clock.wall().millis());
         *self.state.failure.lock() = outcome.as_ref().err().cloned();
         self.monitor.announce_room();
         outcome

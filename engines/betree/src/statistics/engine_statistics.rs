@@ -63,6 +63,9 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
     ] {
         figures.set(name, counter.get());
     }
+    let (nanos, ended_millis) = counters.last_checkpoint.get();
+    figures.set("checkpoints.last_nanos", nanos);
+    figures.set("checkpoints.last_ended_millis", ended_millis);
     add_encryption(store, &mut figures);
     add_memory(store, &mut figures);
     add_devices(store, &mut figures);

@@ -4,6 +4,7 @@ use pando_document::{DOCUMENT_BYTES_MAX, Number, RawValue};
 
 use super::{Evaluated, ExpressionFault, QueryError};
 use crate::date::calendar::{self, Moment};
+use crate::shell_text::short_double_text;
 
 /// Refuses a computed string of 16 MB or more.
 pub(super) fn check_text_bytes(bytes: usize) -> Result<(), QueryError> {
@@ -48,30 +49,6 @@ pub(super) fn check_year(year: i64) -> Result<(), QueryError> {
     Err(ExpressionFault::DateOutOfRange.error(format!(
         "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
     )))
-}
-
-/// A double with six digits, in the shape of C's `%g`.
-pub(super) fn short_double_text(number: f64) -> String {
-    const DIGITS: i32 = 6;
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    let scientific = format!("{number:.5e}");
-    let (digits, exponent) = scientific.split_once('e').expect("this format always writes an exponent");
-    let exponent: i32 = exponent.parse().expect("the exponent of a double is a small integer");
-    let without_zeros = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
-    };
-    if (-4..DIGITS).contains(&exponent) {
-        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        return without_zeros(&format!("{number:.places$}"));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeros(digits), exponent.abs())
 }
 
 /// Refuses a double that is no int64 even without its fraction, where MongoDB converts it.

@@ -3,9 +3,9 @@
 
 use pando_document::{Decimal128, Number, RawValue, compare_values};
 
-use super::text::short_double_text;
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, not_numeric};
 use crate::expression::decimal_function;
+use crate::shell_text::short_double_text;
 
 /// The numbers that a function takes.
 #[derive(Clone, Copy)]
