@@ -34,6 +34,19 @@ def flags_of_engine(engine, folder):
     return ["--pd", os.environ["PANDO_TIKV_PD"], "--keyspace", keyspace]
 
 
+class Client(MongoClient):
+    """A client that ends its sessions while the server runs. PyMongo would look for a server that has ended for 20 s."""
+
+    def __init__(self, server, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._server_process, self._server_port = server, server.port
+
+    def close(self):
+        if not self._server_process.is_running() or self._server_process.port != self._server_port:
+            self._topology.pop_all_sessions()
+        super().close()
+
+
 class Server:
     """One server process. `kill` is SIGKILL; `stop` and `terminate` are SIGTERM and wait for a clean end."""
 
@@ -78,7 +91,7 @@ class Server:
         return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
 
     def client(self, **options):
-        return MongoClient(self.uri, **{"serverSelectionTimeoutMS": 20000, **options})
+        return Client(self, self.uri, **{"serverSelectionTimeoutMS": 20000, **options})
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -91,7 +91,7 @@ def test_a_client_stops_the_server(started):
             client.db.command("shutdown")
         assert failure.value.code == 13
         assert client.admin.command("shutdown", timeoutSecs=5, force=True)["ok"] == 1
-    assert server.process.wait(timeout=60) == 0
+        assert server.process.wait(timeout=60) == 0
     assert "asks the server to stop" in server.whole_log() and "stopped" in server.whole_log()
     server.start()
     with server.client() as client:
@@ -111,7 +111,7 @@ def test_under_access_control_a_stop_needs_the_right(started):
         assert failure.value.code == 13
     with server.client(username="host", password="secret") as client:
         client.admin.command("shutdown")
-    assert server.process.wait(timeout=60) == 0
+        assert server.process.wait(timeout=60) == 0
     with pytest.raises(AutoReconnect), server.client(serverSelectionTimeoutMS=500) as client:
         client.admin.command("ping")
 
