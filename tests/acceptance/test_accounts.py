@@ -8,6 +8,7 @@ import pytest
 from exact import LENIENT
 
 from oracle import Oracle
+from pymongo import MongoClient
 from raw_connection import Raw
 from scram_client import Attempt, going_on, log_in, start
 from server import Server
@@ -305,7 +306,7 @@ def test_stored_users_are_carried_from_one_server_to_the_other(pair, oracle_serv
         for kind in ("users", "roles"):
             taker.admin.drop_collection(f"temp{kind}")
             assert list(taker.admin[f"system.{kind}"].find({"db": database})) == list(giver.admin[f"system.{kind}"].find({"db": database}))
-        with type(taker)(sides[target][1].uri, username="ada", password="s\u00e9cret\u2168", authSource=database, authMechanism=mechanism) as client:
+        with MongoClient(sides[target][1].uri, username="ada", password="s\u00e9cret\u2168", authSource=database, authMechanism=mechanism) as client:
             status = client.admin.command("connectionStatus")["authInfo"]
             assert status["authenticatedUsers"] == [{"user": "ada", "db": database}]
             assert {named["role"] for named in status["authenticatedUserRoles"]} == {"r", "read"}
