@@ -201,48 +201,31 @@ fn double_text(number: f64) -> String {
 
 /// A double with up to 16 significant digits, in the shape of C's `%.16g`.
 pub(crate) fn general_text(number: f64) -> String {
+    significant_text(number, 16)
+}
+
+/// A double with up to 6 significant digits, in the shape of C's `%g`.
+pub(crate) fn short_double_text(number: f64) -> String {
+    significant_text(number, 6)
+}
+
+fn significant_text(number: f64, digits: u8) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }
     if number.is_infinite() {
         return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    if number == 0.0 {
-        return if number.is_sign_negative() { "-0" } else { "0" }.to_owned();
-    }
-    let scientific = format!("{number:.15e}");
-    let (digits, exponent) = scientific.split_once('e').expect("scientific notation has an exponent");
+    let decimals = usize::from(digits - 1);
+    let scientific = format!("{number:.decimals$e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("scientific notation has an exponent");
     let exponent: i32 = exponent.parse().expect("the exponent of a double is a small integer");
-    if (-4..16).contains(&exponent) {
-        let decimals = usize::try_from(15 - exponent).unwrap_or(0);
+    if (-4..i32::from(digits)).contains(&exponent) {
+        let decimals = usize::try_from(i32::from(digits) - 1 - exponent).unwrap_or(0);
         return trim_zeroes(&format!("{number:.decimals$}")).to_owned();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trim_zeroes(digits), exponent.abs())
-}
-
-/// A double with six digits, in the shape of C's `%g`.
-pub(crate) fn short_double_text(number: f64) -> String {
-    const DIGITS: i32 = 6;
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    let scientific = format!("{number:.5e}");
-    let (digits, exponent) = scientific.split_once('e').expect("this format always writes an exponent");
-    let exponent: i32 = exponent.parse().expect("the exponent of a double is a small integer");
-    let without_zeros = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
-    };
-    if (-4..DIGITS).contains(&exponent) {
-        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        return without_zeros(&format!("{number:.places$}"));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeros(digits), exponent.abs())
+    format!("{}e{sign}{:02}", trim_zeroes(mantissa), exponent.abs())
 }
 
 fn trim_zeroes(digits: &str) -> &str {
@@ -265,6 +248,25 @@ mod tests {
             (f64::NAN, "nan.0"),
         ] {
             assert_eq!(double_text(number), text);
+        }
+    }
+
+    #[test]
+    fn short_texts_are_those_of_printf() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (0.1, "0.1"),
+            (123_456.0, "123456"),
+            (1_234_567.0, "1.23457e+06"),
+            (999_999.5, "1e+06"),
+            (0.000_123_45, "0.00012345"),
+            (0.000_012_345, "1.2345e-05"),
+            (5e-324, "4.94066e-324"),
+            (9_223_372_036_854_775_808.0, "9.22337e+18"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(short_double_text(number), text);
         }
     }
 }

@@ -134,8 +134,7 @@ impl Batch<'_> {
         let part = unit_of_work::run(context, |context| {
             let collection = context.lease_or_create(namespace)?;
             let mut work = context.begin_work()?;
-            let order = if context.undoes_failed_batch() { Order::Ordered } else { self.order };
-            let part = insert_next(context, &collection, work.writer(), (self.documents, self.next), order)?;
+            let part = self.insert_next(context, &collection, work.writer())?;
             if !part.failed.is_empty() && context.undoes_failed_batch() {
                 context.abandon_work(work);
                 return Ok(Part { inserted: 0, ..part });
@@ -147,6 +146,69 @@ impl Batch<'_> {
         self.inserted += part.inserted;
         self.failed.extend(part.failed);
         Ok(())
+    }
+
+    /// Inserts each document that is left behind a savepoint, until the transaction is large. Errors that
+    /// concern the whole transaction end the batch.
+    fn insert_next(
+        &self,
+        context: &mut Context<'_>,
+        collection: &Collection,
+        transaction: &mut WriteTransaction,
+    ) -> Result<Part, CommandError> {
+        let (documents, first) = (self.documents, self.next);
+        let order = if context.undoes_failed_batch() { Order::Ordered } else { self.order };
+        let mut part = Part { next: documents.len(), inserted: 0, failed: Vec::new() };
+        let mut stored = Vec::new();
+        let target = Target { collection, validator: Validator::of(context, collection)? };
+        for (index, document) in documents.iter().enumerate().skip(first) {
+            context.check()?;
+            if !context.is_atomic() && transaction.is_large() {
+                context.require_may_block()?;
+                part.next = index;
+                break;
+            }
+            if (index - first).is_multiple_of(EXPECTED_AT_ONCE) {
+                let next = &documents[index..documents.len().min(index + EXPECTED_AT_ONCE)];
+                collection
+                    .expect_inserts(transaction, next, context.blocking)
+                    .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+            }
+            if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
+                part.inserted += 1;
+                continue;
+            }
+            let savepoint = transaction.savepoint();
+            match insert_one(context, &target, transaction, document, &mut stored) {
+                Ok(()) => {
+                    part.inserted += 1;
+                    if let Some(session) = &mut context.session_use {
+                        session.executed(index, None);
+                    }
+                }
+                Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+                Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
+                    return Err(CommandError::Failed(failure));
+                }
+                Err(CommandError::Failed(failure))
+                    if failure.code == ErrorCode::Overflow && stored_document::is_unreadable(document) =>
+                {
+                    // MongoDB does not even read such a message.
+                    return Err(CommandError::failed(
+                        ErrorCode::Overflow,
+                        "BSONObj exceeds maximum nested object depth: 200",
+                    ));
+                }
+                Err(CommandError::Failed(failure)) => {
+                    transaction.rollback_to(savepoint);
+                    push_failed(&mut part.failed, FailedWrite { index, failure: *failure });
+                    if ends_session_transaction(context) || order == Order::Ordered {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(part)
     }
 }
 
@@ -173,68 +235,6 @@ pub(super) fn check_batch_length(length: usize) -> Result<(), CommandError> {
         format!("Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {length} operations."),
     )
     .into())
-}
-
-/// Inserts each document from `first` on behind a savepoint, until the transaction is large. Errors that
-/// concern the whole transaction end the batch.
-fn insert_next(
-    context: &mut Context<'_>,
-    collection: &Collection,
-    transaction: &mut WriteTransaction,
-    (documents, first): (&[&RawDocument], usize),
-    order: Order,
-) -> Result<Part, CommandError> {
-    let mut part = Part { next: documents.len(), inserted: 0, failed: Vec::new() };
-    let mut stored = Vec::new();
-    let target = Target { collection, validator: Validator::of(context, collection)? };
-    for (index, document) in documents.iter().enumerate().skip(first) {
-        context.check()?;
-        if !context.is_atomic() && transaction.is_large() {
-            context.require_may_block()?;
-            part.next = index;
-            break;
-        }
-        if (index - first).is_multiple_of(EXPECTED_AT_ONCE) {
-            let next = &documents[index..documents.len().min(index + EXPECTED_AT_ONCE)];
-            collection
-                .expect_inserts(transaction, next, context.blocking)
-                .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
-        }
-        if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
-            part.inserted += 1;
-            continue;
-        }
-        let savepoint = transaction.savepoint();
-        match insert_one(context, &target, transaction, document, &mut stored) {
-            Ok(()) => {
-                part.inserted += 1;
-                if let Some(session) = &mut context.session_use {
-                    session.executed(index, None);
-                }
-            }
-            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
-            Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
-                return Err(CommandError::Failed(failure));
-            }
-            Err(CommandError::Failed(failure))
-                if failure.code == ErrorCode::Overflow && stored_document::is_unreadable(document) =>
-            {
-                // MongoDB does not even read such a message.
-                return Err(CommandError::failed(
-                    ErrorCode::Overflow,
-                    "BSONObj exceeds maximum nested object depth: 200",
-                ));
-            }
-            Err(CommandError::Failed(failure)) => {
-                transaction.rollback_to(savepoint);
-                push_failed(&mut part.failed, FailedWrite { index, failure: *failure });
-                if ends_session_transaction(context) || order == Order::Ordered {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(part)
 }
 
 /// Whether the batch is in a session's transaction, which a failed write ends.

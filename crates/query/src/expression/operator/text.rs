@@ -79,27 +79,3 @@ pub(super) fn double_text(number: f64) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_texts_are_those_of_printf() {
-        for (number, text) in [
-            (0.0, "0"),
-            (-0.0, "-0"),
-            (0.1, "0.1"),
-            (123_456.0, "123456"),
-            (1_234_567.0, "1.23457e+06"),
-            (999_999.5, "1e+06"),
-            (0.000_123_45, "0.00012345"),
-            (0.000_012_345, "1.2345e-05"),
-            (5e-324, "4.94066e-324"),
-            (9_223_372_036_854_775_808.0, "9.22337e+18"),
-            (-2.5, "-2.5"),
-        ] {
-            assert_eq!(short_double_text(number), text);
-        }
-    }
-}
