@@ -81,6 +81,8 @@ enum Counted {
 /// Batches with less memory are not counted: they are many, and come and go. A batch of the
 /// [first](BatchLimits::FIRST) limits stays below, unless it has a large document.
 const COUNTED_FROM: usize = 40 * 1024;
+/// Room that a batch makes for itself by its first entry: below what is counted.
+const ROOM_BYTES_MAX: usize = 32 * 1024;
 /// A batch with more memory returns the part that it does not need: it was for a large document.
 const KEPT_BYTES: usize = 1024 * 1024;
 
@@ -175,6 +177,18 @@ impl Batch {
         true
     }
 
+    /// Adds an entry, and tells whether the batch is full by these limits. With the first one it makes room
+    /// for as many of its size as the limits let in, so that a batch of known length grows once.
+    pub fn push_within(&mut self, key: &[u8], value: &[u8], limits: BatchLimits) -> bool {
+        self.push(key, value);
+        if self.len() == 1 {
+            let bytes = self.bytes.len();
+            let entries = (ROOM_BYTES_MAX.min(limits.bytes_max) / bytes.max(1)).min(limits.entries_max);
+            self.reserve(entries, entries * bytes);
+        }
+        self.is_full(limits)
+    }
+
     /// Makes room for this many more entries, and bytes of keys and values.
     pub fn reserve(&mut self, entries: usize, bytes: usize) {
         self.ends.reserve(entries);
@@ -259,6 +273,22 @@ mod tests {
         whole.push(b"", b"");
         assert_eq!(joined.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
         assert_eq!(joined.bytes(), 13);
+    }
+
+    #[test]
+    fn a_batch_within_limits_grows_once_and_says_when_it_is_full() {
+        let limits = BatchLimits { entries_max: 50, bytes_max: 1 << 20 };
+        let mut batch = Batch::new();
+        assert!(!batch.push_within(b"key", &[7; 97], limits));
+        let room = batch.bytes.capacity();
+        assert!((50 * 100..=ROOM_BYTES_MAX + 100).contains(&room), "{room}");
+        let full: Vec<bool> = (1..50).map(|_| batch.push_within(b"key", &[7; 97], limits)).collect();
+        assert!(full[48] && full[..48].iter().all(|full| !full));
+        assert_eq!(batch.bytes.capacity(), room);
+        // An entry beyond the limit is a batch of its own, and asks for no more room.
+        let mut large = Batch::new();
+        assert!(large.push_within(b"", &[7; 2 << 20], limits));
+        assert!(large.bytes.capacity() < 3 << 20);
     }
 
     #[test]

@@ -71,11 +71,10 @@ fn fill<'r>(
     batch: &mut Batch,
 ) -> Result<ScanEnd, heed::Error> {
     for entry in entries {
-        if batch.is_full(limits) {
+        let (key, value) = entry?;
+        if batch.push_within(&key[crate::layout::PREFIX_BYTES..], value, limits) {
             return Ok(ScanEnd::More);
         }
-        let (key, value) = entry?;
-        batch.push(&key[crate::layout::PREFIX_BYTES..], value);
     }
     Ok(ScanEnd::Done)
 }

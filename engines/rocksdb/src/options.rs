@@ -31,6 +31,10 @@ pub struct RocksdbOptions {
     /// Bytes of the log that replay may have to read after a crash. When the log is longer, write buffers are
     /// flushed.
     pub log_bytes: u64,
+    /// Whether the last level has Bloom filters. Only gets of keys that are not there need them, such as an
+    /// insert's check of its `_id`; without them the block cache holds more blocks (RocksDB:
+    /// `optimize_filters_for_hits`).
+    pub last_level_filters: bool,
     /// Whether table files bypass the kernel's page cache.
     pub direct_io: bool,
     /// Threads for flushes and compactions; 0 means the number of processors, at least two.
@@ -54,6 +58,7 @@ impl Default for RocksdbOptions {
             cache_kind: CacheKind::Lru,
             buffer_bytes: 0,
             log_bytes: 1 << 30,
+            last_level_filters: true,
             direct_io: false,
             background_jobs: 0,
             open_files: 0,
@@ -65,8 +70,9 @@ impl Default for RocksdbOptions {
     }
 }
 
-const KNOWN: &str = "cache, cacheType (lru, hyperClock), bufferBudget, logBudget, directIo (on, off), backgroundJobs, openFiles, \
-                     statistics (on, off), transactionLimit, rangeDeleteEntries";
+const KNOWN: &str = "cache, cacheType (lru, hyperClock), bufferBudget, logBudget, \
+                     lastLevelFilters (on, off), directIo (on, off), backgroundJobs, openFiles, statistics (on, off), \
+                     transactionLimit, rangeDeleteEntries";
 
 impl RocksdbOptions {
     /// These options with some changed by name: sizes as `256MB`. The names of tree options set the defaults
@@ -85,6 +91,7 @@ impl RocksdbOptions {
                 }
                 "bufferBudget" => self.buffer_bytes = parse_size("bufferBudget", value, 1 << 20..=1 << 40)?,
                 "logBudget" => self.log_bytes = parse_size("logBudget", value, 1 << 20..=1 << 40)?,
+                "lastLevelFilters" => self.last_level_filters = parse_switch("lastLevelFilters", value)?,
                 "directIo" => self.direct_io = parse_switch("directIo", value)?,
                 "backgroundJobs" => {
                     self.background_jobs = parse_size("backgroundJobs", value, 0..=64)? as usize;
@@ -153,6 +160,7 @@ mod tests {
             ("cacheType", "hyperClock"),
             ("bufferBudget", "100MB"),
             ("logBudget", "2GB"),
+            ("lastLevelFilters", "off"),
             ("directIo", "on"),
             ("backgroundJobs", "3"),
             ("openFiles", "500"),
@@ -166,6 +174,7 @@ mod tests {
             cache_kind: CacheKind::HyperClock,
             buffer_bytes: 100 << 20,
             log_bytes: 2 << 30,
+            last_level_filters: false,
             direct_io: true,
             background_jobs: 3,
             open_files: 500,
@@ -196,6 +205,7 @@ mod tests {
             ("cache", "1"),
             ("cache", "much"),
             ("cacheType", "clock"),
+            ("lastLevelFilters", "2"),
             ("directIo", "perhaps"),
             ("backgroundJobs", "65"),
             ("transactionLimit", "3GB"),

@@ -57,10 +57,9 @@ impl RocksdbSnapshot {
             Direction::Backward => entries.seek_to_last(),
         }
         while let Some((key, value)) = entries.item() {
-            if batch.is_full(scan.limits) {
+            if batch.push_within(&key[PREFIX_BYTES..], value, scan.limits) {
                 return Ok(ScanEnd::More);
             }
-            batch.push(&key[PREFIX_BYTES..], value);
             match scan.direction {
                 Direction::Forward => entries.next(),
                 Direction::Backward => entries.prev(),

@@ -94,6 +94,7 @@ impl Tuning {
         options.set_max_write_buffer_number(BUFFERS as i32);
         options.set_max_successive_merges(SUCCESSIVE_MERGES_MAX);
         options.set_block_based_table_factory(&self.blocks(settings.page_bytes, settings.filter_bits));
+        options.set_optimize_filters_for_hits(!self.options.last_level_filters);
         options.set_target_file_size_base((buffer * LEVEL_0_FILES / 4).max(MEBIBYTE));
         match settings.compaction {
             Compaction::Leveled => {

@@ -119,10 +119,9 @@ fn scan(
         if !is_within {
             break;
         }
-        if batch.is_full(limits) {
+        if batch.push_within(key, cursor.value()?, limits) {
             return Ok(ScanEnd::More);
         }
-        batch.push(key, cursor.value()?);
         is_there = cursor.step(direction)?;
     }
     Ok(ScanEnd::Done)

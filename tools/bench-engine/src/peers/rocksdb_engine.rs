@@ -19,6 +19,7 @@ pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, Benc
     options.cache_bytes = settings.cache_bytes;
     // As the bare library is opened.
     options.direct_io = true;
+    options.last_level_filters = false;
     let engine = RocksdbEngine::open(&Environment::real(), folder, options);
     let engine = Arc::new(engine.map_err(failed(NAME, "opening the store"))?);
     Ok(Box::new(ContractPeer::new(NAME, engine, settings.trees, &TreeOptions::default())?))
