@@ -17,9 +17,43 @@ first=${STORE_PORT:-32160}
 build() {
   command -v go >/dev/null || { echo "Go is needed for the test cluster: install Go 1.23 or newer" >&2; exit 1; }
   mkdir -p "$programs"
+  mend
   # The node's packages reach into Go's runtime, which newer linkers refuse unless told.
-  (cd "$here/store" && go build -ldflags=-checklinkname=0 -o "$programs/store" .)
+  (cd "$here/store" && go build -mod=mod -modfile "$programs/store.mod" -ldflags=-checklinkname=0 -o "$programs/store" .)
   (cd "$here/placement" && go build -mod=mod -tags without_dashboard -ldflags="-s -w" -o "$programs/placement" github.com/tikv/pd/cmd/pd-server)
+}
+
+# Copies a module of the node to a folder where it can be changed, and prints the folder.
+copy_module() {
+  local copy="$programs/${1##*/}" from
+  from=$(cd "$here/store" && go mod download -json "$1" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+  rm -rf "$copy"
+  cp -r "$from" "$copy"
+  chmod -R u+w "$copy"
+  [ -e "$copy/go.mod" ] || echo "module $1" >"$copy/go.mod"
+  echo "$copy"
+}
+
+# Changes a line of a file, and fails where there is no such line.
+change() {
+  grep -q "$2" "$1" || { echo "$1 has no line '$2' to mend: look whether its fault is gone" >&2; exit 1; }
+  sed -i "$3" "$1"
+}
+
+# Mends two faults of the node's modules, by which snapshots lose entries:
+# - Two versions of a key that come at once are written one after the other: see store/mended/earlier_versions.go.
+# - From the second table of a compaction on, the first key with older versions loses them: its offset is 0, which stands for "none". A
+#   new builder of tables begins with a byte before them for that reason, and one that is reset did not.
+mend() {
+  local unistore badger
+  unistore=$(copy_module github.com/ngaut/unistore)
+  cp "$here/store/mended/earlier_versions.go" "$unistore/tikv/raftstore/"
+  change "$unistore/tikv/raftstore/engine.go" "^func (wb \*WriteBatch) WriteToKV(" \
+    "/^func (wb \*WriteBatch) WriteToKV(/a if err := wb.writeEarlierVersions(bundle); err != nil { return err }"
+  badger=$(copy_module github.com/pingcap/badger)
+  change "$badger/table/sstable/builder.go" "b.oldBlock = b.oldBlock\[:0\]" "s/b.oldBlock = b.oldBlock\[:0\]/b.oldBlock = append(b.oldBlock[:0], 0)/"
+  { cat "$here/store/go.mod"; echo "replace github.com/ngaut/unistore => $unistore"; echo "replace github.com/pingcap/badger => $badger"; } >"$programs/store.mod"
+  cp "$here/store/go.sum" "$programs/store.sum"
 }
 
 node() {

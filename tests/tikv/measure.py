@@ -36,6 +36,7 @@ CLIENTS = 2
 # A failover: clients work for so long, and the node that leads their keys is killed after a while.
 FAILOVERS, FAILOVER_SECONDS, KILLED_AFTER, RESTARTED_AFTER = 3, 20, 4, 14
 FAILOVER_CLIENTS = 4
+COUNTING_CLIENTS = 8
 
 
 def begin_bare(work, clients, seconds):
@@ -212,10 +213,62 @@ def measure_two_servers(record):
         end(pair)
 
 
+def count_pando(servers):
+    """Updates a second of one counter by clients that are spread over servers, and how often a commit was refused for each."""
+    over, done = time.monotonic() + SECONDS, []
+    with servers[0].client() as client:
+        client.shop.counter.replace_one({"_id": 0}, {"n": 0}, upsert=True)
+
+    def conflicts():
+        total = 0
+        for server in servers:
+            with server.client() as client:
+                total += client.admin.command("serverStatus")["tikv"]["tikv"]["conflicts"]
+        return total
+
+    def run(server):
+        with server.client() as client:
+            count = 0
+            while time.monotonic() < over:
+                client.shop.counter.update_one({"_id": 0}, {"$inc": {"n": 1}})
+                count += 1
+            done.append(count)
+
+    before, began = conflicts(), time.monotonic()
+    threads = [threading.Thread(target=run, args=(servers[at % len(servers)],)) for at in range(COUNTING_CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rate = sum(done) / (time.monotonic() - began)
+    with servers[0].client() as client:
+        assert client.shop.counter.find_one()["n"] == sum(done)
+    return rate, (conflicts() - before) / sum(done)
+
+
+def measure_counter(record):
+    """One document that all clients update: by one server, by two, and by the bare client with optimistic and pessimistic transactions."""
+    bare("fill")
+    with tempfile.TemporaryDirectory() as folder:
+        alone, pair = test_requests.Alone(pathlib.Path(folder)), Pair(pathlib.Path(folder))
+        for _ in range(ROUNDS):
+            for name, stores in (("one", alone), ("two", pair)):
+                rate, refused = count_pando(stores.servers)
+                record.add(f"counter.{name}.rate", rate)
+                record.add(f"counter.{name}.refused", refused)
+            for name, work in (("optimistic", "counter"), ("pessimistic", "counter-locked")):
+                found = bare(work, COUNTING_CLIENTS)
+                record.add(f"counter.{name}.rate", found["operations"] / found["seconds"])
+                record.add(f"counter.{name}.refused", found["failures"] / found["operations"])
+        end(alone)
+        end(pair)
+
+
 PARTS = {
     "requests": measure_requests,
     "processor": measure_processor,
     "servers": measure_two_servers,
+    "counter": measure_counter,
     # Before the load, which may split the region of the keys.
     "failover": measure_failover,
     "load": measure_load,

@@ -81,6 +81,8 @@ def compared(alone, pair, rounds=ROUNDS):
     found = {}
     for name, operation, options in (
         ("read", read, {}),
+        # Of several servers only such reads take no timestamp.
+        ("nearest_read", read, {"readPreference": "nearest"}),
         ("driver_insert", insert, {}),
         ("insert", insert, {"retryWrites": False}),
     ):

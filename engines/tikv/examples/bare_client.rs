@@ -10,6 +10,8 @@
 //! - `insert`: a transaction of a get, which finds nothing, and the puts of a document and three entries.
 //! - `load`: transactions of a thousand documents with their index entries each, without gets.
 //! - `update`: a transaction of a get and a put of one of the 100 documents, tried again after a failure.
+//! - `counter`: the same of one document by all clients, optimistic as the engine is.
+//! - `counter-locked`: the same, pessimistic: the get locks the document.
 //!
 //! With `--rate 500` there are so many operations of all clients a second: at a lower rate each wakes more
 //! threads.
@@ -57,6 +59,16 @@ enum Work {
     Insert,
     Load,
     Update,
+    Counter(Locking),
+}
+
+/// When the key of a counter is locked.
+#[derive(Clone, Copy)]
+enum Locking {
+    /// By the commit, which fails where another one came first.
+    AtCommit,
+    /// By the get, which waits for the lock of another transaction.
+    AtGet,
 }
 
 /// The connection and the keys of one run.
@@ -95,7 +107,12 @@ async fn run(options: &HashMap<&str, &str>) -> Outcome<()> {
         "insert" => Work::Insert,
         "load" => Work::Load,
         "update" => Work::Update,
-        other => return Err(format!("there is no work {other:?}: fill, read, insert, load or update").into()),
+        "counter" => Work::Counter(Locking::AtCommit),
+        "counter-locked" => Work::Counter(Locking::AtGet),
+        other => {
+            let known = "fill, read, insert, load, update, counter or counter-locked";
+            return Err(format!("there is no work {other:?}: {known}").into());
+        }
     };
     let clients: u64 = option("clients", "1").parse()?;
     let seconds: f64 = option("seconds", "1").parse()?;
@@ -238,6 +255,26 @@ impl Bench {
                 let mut transaction = self.begin().await?;
                 let key = self.filled((client * 25 + step) % FILLED);
                 transaction.get(key.clone()).await?;
+                self.put_and_commit(transaction, vec![(key, vec![7; VALUE_BYTES])]).await?;
+                Ok(1)
+            }
+            Work::Counter(locking) => {
+                let key = self.filled(0);
+                let mut transaction = match locking {
+                    Locking::AtCommit => self.begin().await?,
+                    Locking::AtGet => {
+                        let options = TransactionOptions::new_pessimistic().drop_check(CheckLevel::None);
+                        self.client.begin_with_options(options).await?
+                    }
+                };
+                let got = match locking {
+                    Locking::AtCommit => transaction.get(key.clone()).await,
+                    Locking::AtGet => transaction.get_for_update(key.clone()).await,
+                };
+                if let Err(error) = got {
+                    let _expires_otherwise = transaction.rollback().await;
+                    return Err(error);
+                }
                 self.put_and_commit(transaction, vec![(key, vec![7; VALUE_BYTES])]).await?;
                 Ok(1)
             }

@@ -1,8 +1,9 @@
 // A storage node for tests: TiKV's protocol and Raft replication, by unistore, which TiKV's authors wrote in Go.
 //
-// It differs from unistore's own program in three ways:
+// It differs from unistore's own program in four ways:
 //   - It listens on one address, so that it can stay on this machine.
 //   - It bridges the differences between this store and TiKV (see bridge).
+//   - Two faults of its modules are mended, by which snapshots lost entries (`mend` in cluster.sh, mended/earlier_versions.go).
 //   - `store split PD KEY…` splits regions at exact keys (hexadecimal), so that tests cross regions and nodes.
 package main
 
