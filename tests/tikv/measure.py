@@ -26,7 +26,7 @@ import raw  # noqa: E402
 import test_requests  # noqa: E402
 from pymongo.errors import PyMongoError  # noqa: E402
 from test_failures import cluster  # noqa: E402
-from test_servers import Pair, end  # noqa: E402
+from test_servers import Pair, end, side_by_side  # noqa: E402
 
 BARE = os.environ.get("BARE_CLIENT", "target/release/examples/bare_client")
 DRIVER = os.environ["PANDO_TIKV_PD"]
@@ -235,11 +235,7 @@ def count_pando(servers):
             done.append(count)
 
     before, began = conflicts(), time.monotonic()
-    threads = [threading.Thread(target=run, args=(servers[at % len(servers)],)) for at in range(COUNTING_CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    side_by_side([lambda server=servers[at % len(servers)]: run(server) for at in range(COUNTING_CLIENTS)])
     rate = sum(done) / (time.monotonic() - began)
     with servers[0].client() as client:
         assert client.shop.counter.find_one()["n"] == sum(done)

@@ -123,6 +123,30 @@ fn stores_open_with_every_option_and_refuse_what_they_do_not_know() {
 }
 
 #[test]
+fn the_last_level_has_filters_unless_they_are_switched_off() {
+    let folder = tempfile::tempdir().unwrap();
+    for (entries, expected) in [
+        (&[][..], "optimize_filters_for_hits=false"),
+        (&[("lastLevelFilters", "off")], "optimize_filters_for_hits=true"),
+    ] {
+        let engine = open_with(folder.path(), entries).unwrap();
+        let tree = engine.create_tree(expected, &TreeOptions::default()).unwrap();
+        fill(&engine, tree, 0..5_000);
+        engine.compact(&[], &operation()).unwrap();
+        assert_eq!(count(&engine, tree).unwrap(), 5_000);
+        engine.close().unwrap();
+        drop(engine);
+        // RocksDB writes down the options of each column family: the records', and the trees'.
+        let mut all = files(folder.path(), "").into_iter();
+        let written =
+            all.rfind(|path| path.to_str().unwrap().contains("OPTIONS-")).expect("a file of options");
+        let options = fs::read_to_string(written).unwrap();
+        let trees = options.split("[CFOptions ").last().expect("the trees' options come last");
+        assert!(trees.contains(expected), "{trees}");
+    }
+}
+
+#[test]
 fn direct_io_reads_and_writes_the_same() {
     // A folder of the working directory: the temporary one may lie in memory, which knows no direct access.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -251,34 +251,33 @@ impl Bench {
                 self.put_and_commit(transaction, puts).await?;
                 Ok(LOADED_AT_ONCE)
             }
-            Work::Update => {
+            Work::Update => self.update((client * 25 + step) % FILLED, Locking::AtCommit).await,
+            Work::Counter(locking) => self.update(0, locking).await,
+        }
+    }
+
+    /// Reads a document of `fill` and puts it again.
+    async fn update(&self, number: u64, locking: Locking) -> Result<u64, Error> {
+        let key = self.filled(number);
+        let transaction = match locking {
+            Locking::AtCommit => {
                 let mut transaction = self.begin().await?;
-                let key = self.filled((client * 25 + step) % FILLED);
                 transaction.get(key.clone()).await?;
-                self.put_and_commit(transaction, vec![(key, vec![7; VALUE_BYTES])]).await?;
-                Ok(1)
+                transaction
             }
-            Work::Counter(locking) => {
-                let key = self.filled(0);
-                let mut transaction = match locking {
-                    Locking::AtCommit => self.begin().await?,
-                    Locking::AtGet => {
-                        let options = TransactionOptions::new_pessimistic().drop_check(CheckLevel::None);
-                        self.client.begin_with_options(options).await?
-                    }
-                };
-                let got = match locking {
-                    Locking::AtCommit => transaction.get(key.clone()).await,
-                    Locking::AtGet => transaction.get_for_update(key.clone()).await,
-                };
-                if let Err(error) = got {
+            Locking::AtGet => {
+                let options = TransactionOptions::new_pessimistic().drop_check(CheckLevel::None);
+                let mut transaction = self.client.begin_with_options(options).await?;
+                if let Err(error) = transaction.get_for_update(key.clone()).await {
+                    // A lock would stay until it expires.
                     let _expires_otherwise = transaction.rollback().await;
                     return Err(error);
                 }
-                self.put_and_commit(transaction, vec![(key, vec![7; VALUE_BYTES])]).await?;
-                Ok(1)
+                transaction
             }
-        }
+        };
+        self.put_and_commit(transaction, vec![(key, vec![7; VALUE_BYTES])]).await?;
+        Ok(1)
     }
 
     async fn put_and_commit(

@@ -1,3 +1,5 @@
+// This file becomes one of unistore's package raftstore: `mend` in ../../cluster.sh copies it there.
+
 package raftstore
 
 import "github.com/ngaut/unistore/tikv/mvcc"
