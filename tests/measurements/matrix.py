@@ -13,8 +13,8 @@ import raw
 
 # By the workload of a suite: the name of its raw results, and the names of its caches.
 SUITES = {"point": "engine-points", "iibench": "engine-inserts", "sysbench": "engine-matrix"}
-# The same engine with another setting is no rival, and neither is one that reads through the page cache beside its own.
-NO_RIVALS = {"betree", "betree-as-b-tree", "wiredtiger-lsm"}
+# The same engine with another setting is no rival.
+NO_RIVALS = {"betree", "betree-as-b-tree"}
 
 
 def slug(name):
@@ -24,6 +24,26 @@ def slug(name):
 def cache_of(label):
     """`64 MB, slow` is `64-slow`, and `cache below the data` is `below`."""
     return slug(label.replace(" MB", "").removeprefix("cache ").removesuffix(" the data"))
+
+
+def results_of(folder):
+    """The results of a suite as it is now: its progress names the files, and older tools named none."""
+    folder = pathlib.Path(folder)
+    progress = folder / "suite.json"
+    named = json.loads(progress.read_text()).get("reported") if progress.exists() else None
+    for file in sorted((folder / "results").glob("*.json")):
+        if named is None or file.name in named:
+            yield json.loads(file.read_text())
+
+
+def measurements(results):
+    """The same results; ends the program if one of them is flagged: that is no measurement."""
+    results = list(results)
+    flagged = [result["labels"] for result in results if result["flagged"]]
+    if flagged:
+        names = sorted(f"{labels['server']}, {labels['cache']}, {labels['run']}" for labels in flagged)
+        raise SystemExit(f"flagged, so no measurement: {'; '.join(names)}. Find the cause, and measure it again.")
+    return results
 
 
 def figures_of(result):
@@ -73,8 +93,7 @@ def main(arguments):
     if not arguments:
         return __doc__
     for folder in arguments:
-        files = sorted((pathlib.Path(folder) / "results").glob("*.json"))
-        print(f"-> {record_of([json.loads(file.read_text()) for file in files]).write()}")
+        print(f"-> {record_of(measurements(results_of(folder))).write()}")
     page.write()
     return 0
 
