@@ -1,4 +1,4 @@
-//! The driver for the lab: its errors in the lab's terms, quoted names, counts of rows.
+//! The driver for the lab: its errors in the lab's terms, transactions, quoted names, counts of rows.
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -35,6 +35,44 @@ pub fn is_transient(error: &mysql::Error) -> bool {
     matches!(error, mysql::Error::MySqlError(error) if TRANSIENT.contains(&error.code))
 }
 
+/// A client whose statements can be one transaction.
+pub trait Transacting {
+    /// Says BEGIN, COMMIT or ROLLBACK.
+    fn control(&mut self, statement: &'static str) -> Result<(), mysql::Error>;
+}
+
+impl Transacting for Conn {
+    fn control(&mut self, statement: &'static str) -> Result<(), mysql::Error> {
+        self.query_drop(statement)
+    }
+}
+
+/// How a transaction is to end whose statements the server has not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Commit,
+    /// Something in it was wrong all the same.
+    Rollback,
+}
+
+/// Does work as one transaction: all of it, or nothing. After an error it is rolled back before anything else
+/// is said: a statement that the server refuses does not end the transaction, and the next BEGIN would commit
+/// what was done before.
+pub fn in_transaction<C: Transacting, T>(
+    client: &mut C,
+    work: impl FnOnce(&mut C) -> Result<(T, Ending), mysql::Error>,
+) -> Result<T, mysql::Error> {
+    client.control("BEGIN")?;
+    let ended = work(client).and_then(|(value, ending)| {
+        let statement = if ending == Ending::Commit { "COMMIT" } else { "ROLLBACK" };
+        client.control(statement).map(|()| value)
+    });
+    if let Err(mysql::Error::MySqlError(_)) = &ended {
+        client.control("ROLLBACK")?;
+    }
+    ended
+}
+
 /// A name in the quotes that it cannot leave.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
@@ -54,5 +92,70 @@ pub fn count_where(connection: &mut Conn, table: &str, addition: &str) -> Result
             Ok(0)
         }
         Err(error) => Err(of_sql(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    /// Refuses the statements that begin so, and writes down what it was told.
+    #[derive(Default)]
+    struct Recorder {
+        said: Vec<&'static str>,
+        refused: &'static str,
+    }
+
+    impl Recorder {
+        fn say(&mut self, statement: &'static str) -> Result<(), mysql::Error> {
+            self.said.push(statement);
+            if self.refused == statement { Err(refusal()) } else { Ok(()) }
+        }
+    }
+
+    impl Transacting for Recorder {
+        fn control(&mut self, statement: &'static str) -> Result<(), mysql::Error> {
+            self.say(statement)
+        }
+    }
+
+    fn refusal() -> mysql::Error {
+        let message = "Lock wait timeout exceeded".to_owned();
+        mysql::Error::MySqlError(mysql::MySqlError { state: "HY000".to_owned(), message, code: TRANSIENT[0] })
+    }
+
+    fn said(refused: &'static str, ending: Ending) -> (Vec<&'static str>, bool) {
+        let mut client = Recorder { refused, ..Recorder::default() };
+        let outcome = in_transaction(&mut client, |client| {
+            client.say("DELETE")?;
+            client.say("INSERT")?;
+            Ok(((), ending))
+        });
+        (client.said, outcome.is_ok())
+    }
+
+    #[test]
+    fn a_transaction_that_the_server_refuses_in_its_middle_is_rolled_back_before_anything_else() {
+        assert_eq!(said("", Ending::Commit), (vec!["BEGIN", "DELETE", "INSERT", "COMMIT"], true));
+        assert_eq!(said("INSERT", Ending::Commit), (vec!["BEGIN", "DELETE", "INSERT", "ROLLBACK"], false));
+        let of_commit = vec!["BEGIN", "DELETE", "INSERT", "COMMIT", "ROLLBACK"];
+        assert_eq!(said("COMMIT", Ending::Commit), (of_commit, false));
+        assert_eq!(said("BEGIN", Ending::Commit), (vec!["BEGIN"], false));
+    }
+
+    #[test]
+    fn a_transaction_with_a_wrong_answer_in_it_is_rolled_back() {
+        assert_eq!(said("", Ending::Rollback), (vec!["BEGIN", "DELETE", "INSERT", "ROLLBACK"], true));
+    }
+
+    #[test]
+    fn a_connection_that_is_lost_is_told_nothing() {
+        let mut client = Recorder::default();
+        let lost = |_: &mut Recorder| -> Result<((), Ending), mysql::Error> {
+            Err(mysql::Error::IoError(ErrorKind::ConnectionReset.into()))
+        };
+        assert!(in_transaction(&mut client, lost).is_err());
+        assert_eq!(client.said, ["BEGIN"]);
     }
 }

@@ -16,7 +16,7 @@ use pando_bench::error::BenchError;
 use pando_bench::target::Target;
 use pando_bench::workload::iibench::purchases::{Draw, PrimaryKey, Purchases};
 use pando_bench::workload::iibench::queries::{Asker, QueryPlan, Questioner};
-use pando_bench::workload::iibench::{Iibench, Sent, finding};
+use pando_bench::workload::iibench::{Iibench, Inserting, Sent, finding};
 use pando_bench::workload::{Finding, RunNumber, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -141,6 +141,7 @@ impl Workload for SqlIibench {
                 left: self.inner.share(client, clients),
                 batch,
                 sent: sent.clone(),
+                inserting: Some(Inserting::one_of(&sent)),
                 values: Vec::new(),
                 rows: 0,
                 trust: self.trust,
@@ -199,6 +200,8 @@ struct SqlInserter {
     left: u64,
     batch: u32,
     sent: Arc<Sent>,
+    /// Until all is sent, or the connection is lost.
+    inserting: Option<Inserting>,
     values: Vec<Value>,
     rows: u32,
     trust: Trust,
@@ -242,7 +245,7 @@ impl Task for SqlInserter {
     fn prepare(&mut self) -> Turn {
         self.rows = u32::try_from(self.left.min(u64::from(self.batch))).unwrap_or(self.batch);
         if self.rows == 0 {
-            self.sent.inserting.fetch_sub(1, Ordering::Relaxed);
+            self.inserting = None;
             return Turn::Over;
         }
         self.values.clear();
@@ -270,7 +273,7 @@ impl Task for SqlInserter {
                     let goes_on = matches!(error, mysql::Error::MySqlError(_));
                     let client = if goes_on { ClientState::GoesOn } else { ClientState::Out };
                     if client == ClientState::Out {
-                        self.sent.inserting.fetch_sub(1, Ordering::Relaxed);
+                        self.inserting = None;
                     }
                     break (Verdict::Failed(error.to_string()), client);
                 }

@@ -23,7 +23,9 @@
 
 mod statements;
 
-use crate::driver::{count_rows, is_transient, of_sql, of_statement, quoted};
+use crate::driver::{
+    Ending, Transacting, count_rows, in_transaction, is_transient, of_sql, of_statement, quoted,
+};
 use crate::insert::recreate_table;
 use crate::measured_run::SqlWork;
 use crate::server::SqlServer;
@@ -252,6 +254,12 @@ struct SqlStore {
     retries: u64,
 }
 
+impl Transacting for SqlStore {
+    fn control(&mut self, statement: &'static str) -> Result<(), mysql::Error> {
+        self.writes.control(statement)
+    }
+}
+
 impl SqlStore {
     /// Does something that keeps a link and its count together; again and again while the server says that it
     /// may work now.
@@ -263,7 +271,7 @@ impl SqlStore {
         let mut attempts = 1;
         loop {
             let outcome = match self.transactions {
-                Transactions::Session => self.in_transaction(&work),
+                Transactions::Session => in_transaction(self, |store| Ok((work(store)?, Ending::Commit))),
                 _ => work(self),
             };
             match outcome {
@@ -272,22 +280,6 @@ impl SqlStore {
                     self.retries += 1;
                 }
                 outcome => return outcome.map_err(|error| of_statement(what, error)),
-            }
-        }
-    }
-
-    fn in_transaction<T>(
-        &mut self,
-        work: impl Fn(&mut SqlStore) -> Result<T, mysql::Error>,
-    ) -> Result<T, mysql::Error> {
-        self.writes.query_drop("BEGIN")?;
-        match work(self) {
-            Ok(value) => self.writes.query_drop("COMMIT").map(|()| value),
-            Err(error) => {
-                if matches!(error, mysql::Error::MySqlError(_)) {
-                    self.writes.query_drop("ROLLBACK")?;
-                }
-                Err(error)
             }
         }
     }

@@ -58,7 +58,7 @@ impl<W: SqlWork> Workload for SqlRun<W> {
     }
 
     fn summary(&self) -> String {
-        format!("{}; {}, durable as the server is set", self.inner.summary(), self.inner.server().summary())
+        format!("{}; {}", self.inner.summary(), self.inner.server().summary())
     }
 
     fn parameters(&self) -> serde_json::Value {

@@ -10,6 +10,7 @@ use crate::client::{EMBEDDED_SCHEME, Pace, Spacing};
 use crate::error::BenchError;
 use crate::protocol::Server;
 use crate::run::Plan;
+use crate::workload::RunNumber;
 use crate::workload::load::Durability;
 use crate::workload::spread::Spread;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, UnknownArgumentValueParser};
@@ -238,6 +239,11 @@ pub(crate) fn run_arguments() -> Vec<Arg> {
         choice("arrivals", "HOW", ["even", "poisson"])
             .help("Of an open loop: evenly spread, or random as from many independent users"),
         number("repeats", "1", 1..=1000).help("Runs for each number of clients"),
+        // Of suites, whose cells are calls of one run each: without it each of them had the first run's
+        // draws.
+        number("first-run", "0", 0..=i64::from(RunNumber::FIRST_MAX))
+            .help("Number of the first run, on which the draws hang")
+            .hide(true),
         seconds("interval", "10", 1..=3600).help("Time of one line in the files with the original's columns"),
         flag("no-ceiling").help("Do not measure this tool's own ceiling before each run"),
         flag("null-server").help("Measure only this tool: run against a built-in server that does no work"),
@@ -299,6 +305,8 @@ pub(crate) struct MeasureOptions {
     pub plans: Vec<Plan>,
     /// How often each.
     pub repeats: u32,
+    /// The number of the first run.
+    pub first_run: RunNumber,
     pub with_ceiling: bool,
     /// Whether to measure nothing but the tool.
     pub null_server: bool,
@@ -368,6 +376,9 @@ pub(crate) fn generator(matches: &ArgMatches) -> Generator {
 }
 
 pub(crate) fn durability(matches: &ArgMatches) -> Durability {
+    if uri(matches).starts_with(MYSQL_SCHEME) {
+        return Durability::OfServer;
+    }
     match value::<String>(matches, "durability").as_str() {
         "j" => Durability::Journaled,
         "majority" => Durability::Majority,
@@ -399,6 +410,7 @@ pub(crate) fn measure_options(matches: &ArgMatches) -> MeasureOptions {
         load_when,
         plans: matches.get_many::<u32>("clients").unwrap_or_default().map(plan).collect(),
         repeats: value(matches, "repeats"),
+        first_run: RunNumber::new(value(matches, "first-run")),
         with_ceiling: !matches.get_flag("no-ceiling"),
         null_server: matches.get_flag("null-server"),
     }

@@ -36,7 +36,7 @@
 //! interrupt -> error
 //! launch -> error, interrupt
 //! protocol -> error, target, why, workload
-//! report -> client, error, run, target, why
+//! report -> client, error, launch, run, target, why
 //! run -> client, error, interrupt
 //! self_check -> cli, client, command, error, protocol, run, target, workload
 //! suite -> cli, client, command, error, interrupt, launch, report, target

@@ -38,15 +38,24 @@ use crate::run::Measured;
 use crate::target::Target;
 use load::Loading;
 use pando_document::Document;
+use pando_measuring::random::RUNS_FROM_BIT;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The place of a run among those of one call.
+/// The place of a run among those of one call, or of one server in a suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunNumber(u32);
 
 impl RunNumber {
     /// The first one.
     pub const FIRST: RunNumber = RunNumber(0);
+
+    /// The highest number of the first run of a call: behind it there is room for the repeats of that call.
+    pub const FIRST_MAX: u16 = 60_000;
+
+    /// The run with this number, from 0.
+    pub fn new(number: u32) -> RunNumber {
+        RunNumber(number)
+    }
 
     /// The one behind it.
     pub fn next(self) -> RunNumber {
@@ -55,7 +64,7 @@ impl RunNumber {
 
     /// The number of the stream of draws of a client. Those of the first run are the numbers of the clients.
     pub fn stream(self, client: u32) -> u64 {
-        u64::from(client) | u64::from(self.0) << 48
+        u64::from(client) | u64::from(self.0) << RUNS_FROM_BIT
     }
 }
 

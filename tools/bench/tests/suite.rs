@@ -113,6 +113,67 @@ fn an_interrupted_suite_keeps_what_it_has_and_ends_its_server() {
     assert_eq!(results(folder.path()), 4);
 }
 
+/// Whether the data of some workload is loaded, as the progress of the suite says.
+fn loaded(folder: &Path) -> bool {
+    let text = std::fs::read_to_string(folder.join("out/suite.json")).unwrap_or_default();
+    let progress: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    progress["loaded"].as_object().is_some_and(|loaded| !loaded.is_empty())
+}
+
+#[test]
+fn a_suite_that_was_interrupted_while_a_cell_deleted_and_inserted_goes_on_with_new_data() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = |duration| {
+        let writing =
+            suite_text(duration).replace("\"point\"", "\"sysbench\"").replace("\"cold\"", "\"warm\"");
+        writing.replace("clients = [1, 2]", "clients = [8]")
+    };
+    let mut command = suite(folder.path(), &text(30));
+    let command = command.args(["--servers", "over TCP"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the tool starts");
+    let began = Instant::now();
+    while !loaded(folder.path()) {
+        assert!(began.elapsed() < Duration::from_secs(120), "the load ends");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The cell is in the middle of its transactions.
+    std::thread::sleep(Duration::from_secs(3));
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
+    assert!(told.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
+    assert_eq!(results(folder.path()), 0);
+    let mut again = suite(folder.path(), &text(1));
+    let again = again.args(["--servers", "over TCP"]).output().expect("the tool starts");
+    let said = text_of(&again);
+    assert!(again.status.success() && said.contains("loading"), "{said}");
+    assert_eq!(results(folder.path()), 1, "{said}");
+}
+
+#[test]
+fn results_of_a_suite_before_an_edit_are_in_no_report_and_its_cells_draw_other_keys() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let embedded = |text: &str| {
+        let mut command = suite(folder.path(), text);
+        let output = command.args(["--servers", "in process"]).output().expect("the tool starts");
+        assert!(output.status.success(), "{}", text_of(&output));
+        std::fs::read_to_string(folder.path().join("out/report.html")).expect("a page")
+    };
+    assert!(embedded(&suite_text(1)).contains("3 runs, "), "two cells and a load");
+    let page = embedded(&suite_text(1).replace("docs = 200", "docs = 300"));
+    assert_eq!(results(folder.path()), 4, "those of before are kept");
+    assert!(page.contains("3 runs, ") && !page.contains("docs 200"), "{page}");
+    let runs = ["0", "1"].map(|run| texts_with(&format!("\"--first-run\",\"{run}\""), folder.path()));
+    assert_eq!(runs, [2, 2], "each cell of a server has draws of its own");
+}
+
+/// How many results have this text in them.
+fn texts_with(part: &str, folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder.join("out/results")).expect("there are results").flatten();
+    let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    texts.filter(|text| text.contains(part)).count()
+}
+
 #[test]
 fn a_server_that_dies_or_a_folder_that_cannot_be_written_is_told_and_the_rest_is_measured() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -26,7 +26,7 @@ mod machine;
 mod open_files;
 mod process;
 
-pub use disk::{Device, DiskCounts};
+pub use disk::{Device, DiskCounts, counted_by};
 pub use facts::{Facts, queue_folder};
 pub use folder::FolderSize;
 pub use machine::{Pressure, Shares};

@@ -20,7 +20,8 @@ use xoshiro::Xoshiro;
 pub enum Generator {
     /// xoshiro256++, seeded so that no two streams of a run are related.
     Xoshiro,
-    /// java.util.Random, seeded as the original tools do: the stream's number plus the seed.
+    /// java.util.Random, seeded as the original tools do: the client's number plus the seed. The class keeps
+    /// 48 bits of a seed, which leaves none for a run: each run but the first adds a number of its own.
     Java,
 }
 
@@ -33,6 +34,9 @@ impl Generator {
         }
     }
 }
+
+/// The number of a stream has that of its run in the bits from here on, and that of its client below.
+pub const RUNS_FROM_BIT: u32 = 48;
 
 /// Streams from here on belong to collections, those before to clients.
 const COLLECTION_STREAMS: u64 = 1 << 32;
@@ -65,7 +69,11 @@ impl Random {
     fn new(generator: Generator, run_seed: u64, stream: u64) -> Random {
         match generator {
             Generator::Xoshiro => Random::Xoshiro(Xoshiro::new(split_mix(run_seed ^ split_mix(stream)))),
-            Generator::Java => Random::Java(JavaRandom::new(run_seed.wrapping_add(stream))),
+            Generator::Java => {
+                let run = stream >> RUNS_FROM_BIT;
+                let of_run = if run == 0 { 0 } else { split_mix(run) };
+                Random::Java(JavaRandom::new(run_seed.wrapping_add(stream).wrapping_add(of_run)))
+            }
         }
     }
 
@@ -127,6 +135,17 @@ mod tests {
         assert!(chosen.iter().all(|count| *count > 0), "{chosen:?}");
         let java = |stream| Random::new(Generator::Java, 0, stream).below(8);
         assert!((0..64).all(|stream| java(stream) == java(0)), "the quirk is there when it is asked for");
+    }
+
+    #[test]
+    fn a_later_run_of_java_draws_other_numbers_and_the_first_one_those_of_the_original() {
+        let numbers = |run: u64| -> Vec<u32> {
+            let mut random = Random::for_client(Generator::Java, 42, run << RUNS_FROM_BIT);
+            (0..8).map(|_| random.below(100)).collect()
+        };
+        assert_eq!(numbers(0), [30, 63, 48, 84, 70, 25, 5, 18]);
+        assert_ne!(numbers(1), numbers(0));
+        assert_ne!(numbers(2), numbers(1));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! primary key.
 
 use super::{Units, Wrapping, table};
-use crate::driver::{DUPLICATE_KEY, is_transient};
+use crate::driver::{DUPLICATE_KEY, Ending, Transacting, in_transaction, is_transient};
 use crate::server::Api;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
@@ -156,7 +156,7 @@ impl Task for SqlClient {
         loop {
             performed.statements.clear();
             match self.perform_all(&statements, &mut performed) {
-                // Of a transaction that the server ended, nothing is left: it is done once more.
+                // Of a transaction that was rolled back nothing is left: it is done once more.
                 Err(error) if is_transient(&error) && performed.retries < RETRIES_MAX => {
                     performed.retries += 1;
                 }
@@ -173,6 +173,12 @@ impl Task for SqlClient {
     }
 }
 
+impl Transacting for SqlClient {
+    fn control(&mut self, statement: &'static str) -> Result<(), mysql::Error> {
+        self.connection.control(statement)
+    }
+}
+
 impl SqlClient {
     /// Does all statements of a unit, as one transaction if they are to be that.
     fn perform_all(
@@ -180,10 +186,22 @@ impl SqlClient {
         statements: &[Statement],
         performed: &mut Performed,
     ) -> Result<(), mysql::Error> {
-        let wrapped = self.wrapping == Wrapping::Transaction;
-        if wrapped {
-            self.connection.query_drop("BEGIN")?;
+        if self.wrapping == Wrapping::Statement {
+            return self.perform_statements(statements, performed);
         }
+        in_transaction(self, |client| {
+            client.perform_statements(statements, performed)?;
+            let is_wrong = matches!(performed.verdict, Verdict::Failed(_));
+            Ok(((), if is_wrong { Ending::Rollback } else { Ending::Commit }))
+        })
+    }
+
+    /// Does them one by one, until an answer is wrong.
+    fn perform_statements(
+        &mut self,
+        statements: &[Statement],
+        performed: &mut Performed,
+    ) -> Result<(), mysql::Error> {
         for statement in statements {
             let began = Instant::now();
             let verdict = self.perform_one(statement, &mut performed.retries)?;
@@ -199,7 +217,7 @@ impl SqlClient {
                 break;
             }
         }
-        if wrapped { self.connection.query_drop("COMMIT") } else { Ok(()) }
+        Ok(())
     }
 
     /// Does one; outside a transaction once more while the server says that it may work now.

@@ -46,7 +46,8 @@ pub struct Times {
     pub intended: Instant,
     /// When it did.
     pub begun: Instant,
-    /// When the statement under way began.
+    /// When the statement under way began; the first of a unit counts from when the unit was to begin, so
+    /// that its wait for a free client is in a latency of its kind.
     pub statement: Instant,
 }
 
@@ -85,6 +86,9 @@ impl Connection {
 
     /// Counts it out: nothing is sent or expected any more.
     pub fn leave(&mut self) {
+        if self.state != State::Over {
+            self.script.lost();
+        }
         self.state = State::Out;
     }
 
@@ -96,7 +100,7 @@ impl Connection {
     /// whether there was one.
     pub fn begin_unit(&mut self, intended: Instant, now: Instant) -> Result<(), BenchError> {
         assert_eq!(self.state, State::Idle, "a client does one unit at a time");
-        self.times = Times { intended, begun: now, statement: now };
+        self.times = Times { intended, begun: now, statement: intended };
         self.send()
     }
 

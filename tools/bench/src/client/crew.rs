@@ -166,7 +166,7 @@ fn count(
     window: Window,
     intended: Instant,
     begun: Instant,
-    performed: Performed,
+    mut performed: Performed,
 ) -> Counted {
     let now = Instant::now();
     if now < window.from || now >= window.to() {
@@ -179,6 +179,10 @@ fn count(
         return Counted::No;
     }
     let second = usize::try_from(now.duration_since(window.from).as_secs()).unwrap_or(usize::MAX);
+    if let Some(first) = performed.statements.first_mut() {
+        // It has waited with its unit.
+        first.latency += begun.saturating_duration_since(intended);
+    }
     for statement in &performed.statements {
         tally.statement(statement, second, now);
     }
@@ -191,4 +195,34 @@ fn count(
         operations: performed.operations,
     });
     Counted::Yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kind, Misses, Statement};
+    use super::*;
+
+    #[test]
+    fn the_first_statement_of_a_unit_counts_from_when_the_unit_was_due() {
+        let now = Instant::now();
+        let before = |ms| now.checked_sub(Duration::from_millis(ms)).expect("the machine runs for longer");
+        let window = Window { start: before(1000), from: before(1000), seconds: 60 };
+        let statement = |kind| Statement {
+            kind: Kind::new(kind),
+            latency: Duration::from_millis(5),
+            verdict: Verdict::Done,
+        };
+        let performed = Performed {
+            statements: vec![statement(0), statement(1)],
+            verdict: Verdict::Done,
+            operations: 1,
+            retries: 0,
+            client: ClientState::GoesOn,
+        };
+        let mut tally = Tally::of_open_loop(2, Misses::AreFaults);
+        assert_eq!(count(&mut tally, window, before(500), before(10), performed), Counted::Yes);
+        let longest = |kind: usize| tally.kinds[kind].latencies.max_us();
+        assert!((490_000.0..500_000.0).contains(&longest(0)), "{}", longest(0));
+        assert!(longest(1) < 6_000.0, "{}", longest(1));
+    }
 }

@@ -192,6 +192,7 @@ impl Task for EmbeddedClient {
                 Err(error) => {
                     performed.verdict = Verdict::Failed(error.to_string());
                     performed.client = ClientState::Out;
+                    self.script.lost();
                     return performed;
                 }
             };

@@ -22,6 +22,9 @@ pub trait Script: Send {
     /// end.
     fn judge(&mut self, body: &RawDocument) -> Judgement;
 
+    /// Its connection is lost: it will be asked for nothing more.
+    fn lost(&mut self) {}
+
     /// Counts of its own since it began. They are looked at when the window opens and when it closes.
     fn notes(&self) -> Vec<Note> {
         Vec::new()

@@ -64,6 +64,7 @@ pub type Notes = BTreeMap<&'static str, u64>;
 
 #[derive(Clone, Debug)]
 pub struct KindTally {
+    /// In an open loop the first statement of a unit counts from when the unit was to begin.
     pub latencies: Latencies,
     /// Those that did not find what they asked for.
     pub missed: u64,

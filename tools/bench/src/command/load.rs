@@ -11,7 +11,7 @@ use pando_measuring::random::distribution::Shape;
 use std::process::ExitCode;
 
 /// The options of the runs of a workload.
-const OF_RUNS: [&str; 11] = [
+const OF_RUNS: [&str; 12] = [
     "clients",
     "threads",
     "duration",
@@ -19,6 +19,7 @@ const OF_RUNS: [&str; 11] = [
     "rate",
     "arrivals",
     "repeats",
+    "first-run",
     "interval",
     "no-ceiling",
     "null-server",

@@ -115,7 +115,7 @@ fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<F
     }
     println!("{:<8} {}", workload.name(), workload.summary());
     let mut finished = Finished::default();
-    let mut number = RunNumber::FIRST;
+    let mut number = options.first_run;
     for plan in &options.plans {
         for _ in 0..options.repeats {
             let run = one_run(workload, &mut found, (*plan, number), options);

@@ -11,8 +11,8 @@
 
 use super::file::RunFile;
 use super::page::{plain_server_name, state};
-use super::settings::{differences, tell_apart};
-use super::{Figures, clients_in_words};
+use super::settings::tell_apart;
+use super::{Figures, clients_in_words, differences};
 use pando_measuring::table::aligned;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -248,23 +248,8 @@ fn doubts(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
         };
         doubts.push(format!("{flagged} of the runs {what}"));
     }
-    let differs = |name: &str, of: &dyn Fn(&RunFile) -> String| {
-        let mut values: Vec<String> = all().map(of).collect();
-        values.sort();
-        values.dedup();
-        (values.len() > 1).then(|| format!("{name} differs: {}", values.join(" | ")))
-    };
-    let differences = differences(&all().collect::<Vec<_>>());
-    if !differences.is_empty() {
-        doubts.push(format!("what was done differs: {}", differences.join("; ")));
-    }
-    doubts.extend(differs("the window", &|file| format!("{} s", file.plan.duration_s)));
-    doubts.extend(differs("the machine", &|file| {
-        format!("{} x {}", file.machine.cores, file.machine.cpu_model.clone().unwrap_or_default())
-    }));
-    doubts.extend(differs("readahead", &|file| {
-        file.machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB"))
-    }));
+    let differences = differences::of(&all().collect::<Vec<_>>());
+    doubts.extend(differences.into_iter().map(|difference| difference.text));
     doubts
 }
 
@@ -351,6 +336,25 @@ mod tests {
         assert!(text.contains("closed, docs 200: 1 and 1 runs") && text.contains("2.000"), "{text}");
         assert!(text.contains("docs 5000: only on the first side"), "{text}");
         assert_eq!(groups, 1);
+    }
+
+    #[test]
+    fn other_promises_caches_and_counters_are_a_caution() {
+        let (mut ours, mut theirs) = (runs(&[100.0]), runs(&[110.0]));
+        (ours[0].durability, theirs[0].durability) = ("synced".into(), "not synced".into());
+        ours[0].labels.insert("cache".into(), "8 GB".into());
+        theirs[0].labels.insert("cap".into(), "400MB".into());
+        ours[0].figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
+        theirs[0].figures.disk_source = Some("/proc/7/io, bytes only".into());
+        let Compared { text, .. } = compare(&ours, &theirs);
+        for part in [
+            "caution: durability differs: not synced | synced",
+            "caution: the cache differs: 8 GB | none",
+            "caution: the cap differs: 400MB | none",
+            "caution: the counter of disk figures differs: ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

@@ -113,9 +113,8 @@ impl Steadiness {
 }
 
 pub fn steadiness(figures: &Figures) -> Steadiness {
-    let whole = (figures.seconds + 1e-3).floor() as usize;
     let operations: Vec<f64> =
-        figures.timeline.iter().take(whole).map(|second| second.operations as f64).collect();
+        figures.whole_seconds().iter().map(|second| second.operations as f64).collect();
     of_seconds(&operations, figures.checkpoints.as_deref())
 }
 

@@ -1,8 +1,10 @@
 //! The meaning of an acknowledged write, in words: figures of servers with different promises do not compare.
 //!
 //! 1. What the user says of the server (label `durability`) counts first.
-//! 2. Else the workload's own `durability`, read with what the server is known to do about it.
-//! 3. A workload of MongoDB's protocol without one writes nothing. Commands of the user's own may write, and
+//! 2. Else what a server of MySQL's protocol says of its settings: a client of that protocol asks for
+//!    nothing.
+//! 3. Else the workload's own `durability`.
+//! 4. A workload of MongoDB's protocol without one writes nothing. Commands of the user's own may write, and
 //!    ask for it themselves.
 
 use crate::target::ServerFacts;
@@ -16,9 +18,9 @@ pub const NO_WRITES: &str = "no writes";
 pub fn stated(parameters: &Value, server: &ServerFacts, labels: &BTreeMap<String, String>) -> String {
     let asked = find(parameters).map(in_words);
     match (labels.get("durability"), &server.settings, asked) {
-        (Some(label), _, Some(asked)) => format!("{label} ({asked})"),
+        (Some(label), None, Some(asked)) => format!("{label} ({asked})"),
         (Some(_), None, None) if !has_own_commands(parameters) => NO_WRITES.to_owned(),
-        (Some(label), _, None) => label.clone(),
+        (Some(label), _, _) => label.clone(),
         // A server of MySQL's protocol promises by its settings.
         (None, Some(settings), _) => settings.clone(),
         (None, None, Some(asked)) => asked.to_owned(),
@@ -71,6 +73,13 @@ mod tests {
         assert!(
             stated(&parameters, &server(None), &labels).starts_with("log written each 100 ms (w:1, j:true")
         );
+        let of_mysql = serde_json::json!({ "durability": "as the server is set" });
+        let synced = BTreeMap::from([("durability".to_owned(), "log synced at each commit".to_owned())]);
+        let settings = server(Some("InnoDB, innodb_flush_log_at_trx_commit = 1"));
+        for parameters in [&of_mysql, &parameters] {
+            let said = stated(parameters, &settings, &synced);
+            assert_eq!(said, "log synced at each commit", "the client asked for nothing");
+        }
         assert_eq!(stated(&Value::Null, &server(None), &none), NO_WRITES);
         assert_eq!(stated(&Value::Null, &server(None), &labels), NO_WRITES, "reads promise nothing");
         assert_eq!(stated(&Value::Null, &server(Some("flush: 1")), &labels), "log written each 100 ms");

@@ -255,6 +255,13 @@ impl Figures {
         self
     }
 
+    /// The seconds of the window that are whole: the last one of a run that ended by itself is shorter, and
+    /// would pass for a drop.
+    pub fn whole_seconds(&self) -> &[TimelineSecond] {
+        let whole = (self.seconds + 1e-3).floor() as usize;
+        &self.timeline[..whole.min(self.timeline.len())]
+    }
+
     /// The client's share (0..=1) of the CPU time that it and the server used together.
     pub fn client_share(&self) -> Option<f64> {
         let (client, server) = (self.per_operation.client_cpu_us?, self.per_operation.server_cpu_us?);
@@ -403,6 +410,19 @@ pub(crate) mod tests {
         assert_eq!(figures.client_share(), Some(0.25));
         assert_eq!(figures.pressure.and_then(|pressure| pressure.io), Some(0.5));
         assert_eq!(figures.timeline[0].disk_reads, Some(5));
+    }
+
+    #[test]
+    fn the_last_fraction_of_a_second_is_no_whole_one() {
+        let second = |operations| Second { operations, ..Second::default() };
+        let mut tally = tally(10);
+        tally.seconds = vec![second(10), second(10), second(1)];
+        let mut run = measured(tally, None);
+        run.seconds = 2.1;
+        let whole = Figures::new(&run, &[]).whole_seconds().iter().map(|s| s.operations).collect::<Vec<_>>();
+        assert_eq!(whole, [10, 10]);
+        run.seconds = 3.0;
+        assert_eq!(Figures::new(&run, &[]).whole_seconds().len(), 3);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::target::uri::without_login;
 use crate::why::Why;
 use crate::why::profile::flame_graph_path;
 use pando_measuring::counters::{Facts, FolderSize, ProcessId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -105,6 +105,11 @@ impl PlanFacts {
 }
 
 impl RunFile {
+    /// The name of this run in its suite, if that says more than its workload.
+    pub fn run_label(&self) -> Option<&str> {
+        self.labels.get("run").map(String::as_str).filter(|run| !self.workload.starts_with(run))
+    }
+
     /// Writes it into a folder, which is made if it is not there; gives the file's path.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, BenchError> {
         make_folder(folder)?;
@@ -142,13 +147,19 @@ impl RunFile {
         Ok(file)
     }
 
-    /// Reads all of a folder, in order of their writing. Of a suite's folder, those of its runs.
+    /// Reads all of a folder, in order of their writing. Of a suite's folder, those of its runs as the suite
+    /// is now: files of an earlier form of it, or of an earlier build of a server, are no repeats of these.
     pub fn read_folder(folder: &Path) -> Result<Vec<RunFile>, BenchError> {
+        let chosen = reported(folder)?;
         let folder = &runs_in(folder);
+        let is_chosen = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            chosen.as_ref().is_none_or(|chosen| chosen.contains(&name))
+        };
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable(&folder))? {
             let path = entry.map_err(unreadable(&folder))?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
+            if path.extension().is_some_and(|extension| extension == "json") && is_chosen(&path) {
                 files.push(RunFile::read(&path)?);
             }
         }
@@ -255,6 +266,26 @@ pub fn runs_in(folder: &Path) -> PathBuf {
     if suite_file(folder).exists() { results_in(folder) } else { folder.to_owned() }
 }
 
+/// The part of a suite's progress that says which files are those of the suite as it is now.
+#[derive(serde::Deserialize)]
+struct Progress {
+    #[serde(default)]
+    reported: Option<BTreeSet<String>>,
+}
+
+/// The names of the files that reports of a suite's folder are about; nothing where all are: in other
+/// folders, and in those of earlier tools.
+fn reported(folder: &Path) -> Result<Option<BTreeSet<String>>, BenchError> {
+    let path = suite_file(folder);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let progress: Progress = serde_json::from_str(&read_text(&path)?).map_err(|error| {
+        BenchError::FileForm { path: path.clone(), line: error.line(), cause: error.to_string() }
+    })?;
+    Ok(progress.reported)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::figures::tests::{measured, tally};
@@ -312,6 +343,24 @@ pub(crate) mod tests {
         let files = RunFile::read_folder(folder.path()).expect("they are whole");
         assert_eq!(files.len(), 2);
         assert_eq!((files[0].figures.rate, files[0].plan.clients), (5.0, 4));
+    }
+
+    #[test]
+    fn a_suites_folder_gives_the_files_that_belong_to_the_suite_as_it_is_now() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let results = results_in(folder.path());
+        let now = file("point", 4, 5.0).write(&results).expect("it is writable");
+        file("point", 4, 50.0).write(&results).expect("it is writable");
+        let suite = |text: &str| std::fs::write(suite_file(folder.path()), text).expect("it is writable");
+        let rates = || -> Vec<f64> {
+            let files = RunFile::read_folder(folder.path()).expect("they are whole");
+            files.iter().map(|file| file.figures.rate).collect()
+        };
+        suite("{}");
+        assert_eq!(rates().len(), 2, "an earlier tool did not say which");
+        let name = now.file_name().expect("it has a name").to_string_lossy().into_owned();
+        suite(&format!("{{\"reported\": [\"{name}\", \"removed.json\"]}}"));
+        assert_eq!(rates(), [5.0]);
     }
 
     #[test]

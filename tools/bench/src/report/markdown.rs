@@ -4,10 +4,10 @@
 use super::durability::NO_WRITES;
 use super::failed_cells::{self, FailedCell};
 use super::file::RunFile;
-use super::page::{median_rate, plain_server_name};
+use super::page::plain_server_name;
 use super::posts::posts;
 use super::warnings::CEILING_SHARE_MAX;
-use super::{clients_in_words, median_of};
+use super::{FLAGGED, clients_in_words, differences, flagged_in_words, median_in_words};
 use pando_measuring::table;
 use std::fmt::Write as _;
 
@@ -15,17 +15,17 @@ use std::fmt::Write as _;
 type Table = (&'static str, fn(&[&RunFile]) -> String);
 
 const TABLES: [Table; 6] = [
-    ("Operations per second", |files| format!("{}{}", median_rate(files), marks(files))),
+    ("Operations per second", rate_with_marks),
     ("CPU of the server an operation, us", |files| {
-        median(files, |file| file.figures.per_operation.server_cpu_us)
+        median_in_words(files, |file| file.figures.per_operation.server_cpu_us)
     }),
-    ("Disk reads an operation", |files| median(files, |file| file.figures.per_operation.disk_reads)),
-    ("KB written an operation", |files| median(files, |file| file.figures.per_operation.written_kb)),
+    ("Disk reads an operation", |files| median_in_words(files, |file| file.figures.per_operation.disk_reads)),
+    ("KB written an operation", |files| median_in_words(files, |file| file.figures.per_operation.written_kb)),
     ("Context switches of the server an operation", |files| {
-        median(files, |file| file.figures.per_operation.server_switches)
+        median_in_words(files, |file| file.figures.per_operation.server_switches)
     }),
     ("99th percentile of the latency of a unit, us", |files| {
-        median(files, |file| Some(file.figures.latency_us.p99))
+        median_in_words(files, |file| Some(file.figures.latency_us.p99))
     }),
 ];
 
@@ -79,6 +79,9 @@ fn environment(files: &[RunFile]) -> String {
     if !writing.is_empty() {
         let _ = writeln!(text, "Durability: {}.", writing.join("; "));
     }
+    for difference in differences::within(files) {
+        let _ = writeln!(text, "**Caveat**: {difference}.");
+    }
     text
 }
 
@@ -110,23 +113,23 @@ fn in_order(values: impl Iterator<Item = String>) -> Vec<String> {
     seen
 }
 
-/// Marks behind a rate: client-bound, flagged.
-fn marks(files: &[&RunFile]) -> String {
-    let mut marks = String::new();
-    let bound = |file: &&RunFile| {
-        file.ceiling.is_some_and(|ceiling| ceiling > 0.0 && file.figures.rate > ceiling * CEILING_SHARE_MAX)
+/// The median rate, and marks behind it: client-bound, and how many runs are flagged and have no part in it.
+fn rate_with_marks(files: &[&RunFile]) -> String {
+    let mut text = median_in_words(files, |file| Some(file.figures.rate));
+    if text == FLAGGED {
+        return format!("**{FLAGGED}**");
+    }
+    let is_bound = |file: &&RunFile| {
+        let bound = |ceiling: f64| ceiling > 0.0 && file.figures.rate > ceiling * CEILING_SHARE_MAX;
+        !file.flagged && file.ceiling.is_some_and(bound)
     };
-    if files.iter().any(bound) {
-        marks.push_str(" (client-bound)");
+    if files.iter().any(is_bound) {
+        text.push_str(" (client-bound)");
     }
-    if files.iter().any(|file| file.flagged) {
-        marks.push_str(" **flagged**");
+    if let Some(flagged) = flagged_in_words(files) {
+        let _ = write!(text, " (**{flagged}**)");
     }
-    marks
-}
-
-fn median(files: &[&RunFile], figure: impl Fn(&RunFile) -> Option<f64>) -> String {
-    table::short(median_of(files, figure))
+    text
 }
 
 fn conclusions(files: &[RunFile]) -> String {
@@ -191,13 +194,28 @@ mod tests {
             text.contains("| Operations per second | WiredTiger B-tree | InnoDB |\n|---|---|---|"),
             "{text}"
         );
-        assert!(text.contains("| kv, 4 clients, 512 MB | 50 | 100 **flagged** |"), "{text}");
+        assert!(text.contains("| kv, 4 clients, 512 MB | 50 | **flagged** |"), "{text}");
         assert!(text.contains("| point, 4 clients, 64 MB | - | 700 (client-bound) |"), "{text}");
         assert!(!text.contains("| C |"), "a flagged run is no measurement: {text}");
         runs[1].flagged = false;
         let text = render(&runs);
         assert!(text.contains("MongoDB 50, InnoDB 100 reads/s: 0.50 times | does not hold |"), "{text}");
         assert!(!text.contains("Disk reads"), "a table without figures is left out: {text}");
+    }
+
+    #[test]
+    fn flagged_runs_have_no_part_in_a_median() {
+        let mut runs: Vec<RunFile> =
+            [100.0, 110.0, 9000.0].map(|rate| run("kv", "InnoDB", "512 MB", rate)).to_vec();
+        runs[2].flagged = true;
+        runs[2].figures.per_operation.server_cpu_us = Some(5.0);
+        let text = render(&runs);
+        assert!(text.contains("| kv, 4 clients, 512 MB | 105 (**1 of 3 flagged**) |"), "{text}");
+        assert!(
+            text.contains("| kv, 4 clients, 512 MB | flagged |"),
+            "the only run with such a figure: {text}"
+        );
+        assert!(!text.contains("9000"), "{text}");
     }
 
     #[test]

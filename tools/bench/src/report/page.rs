@@ -14,11 +14,11 @@
 //! All numbers have one format (`pando_measuring::number`), except those of the posts, which stand as they
 //! were published.
 
-use super::clients_in_words;
 use super::failed_cells::FailedCell;
 use super::figures::KindFigures;
 use super::file::RunFile;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
+use super::{FLAGGED, clients_in_words, flagged_in_words, median_in_words};
 use pando_measuring::chart::escape;
 use pando_measuring::number::{median, number, size, time};
 use pando_measuring::table::{self, optional};
@@ -74,18 +74,20 @@ pub fn plain_server_name(file: &RunFile) -> String {
 fn server_name(file: &RunFile) -> String {
     let server = plain_server_name(file);
     let cache = file.labels.get("cache").map(String::as_str);
-    let parts = [Some(server.as_str()), cache, run_label(file), file.settings_apart.as_deref()];
+    let parts = [Some(server.as_str()), cache, file.run_label(), file.settings_apart.as_deref()];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The name of this run in its suite, if that says more than its workload.
-pub fn run_label(file: &RunFile) -> Option<&str> {
-    file.labels.get("run").map(String::as_str).filter(|run| !file.workload.starts_with(run))
+/// The name of a run's server, marked if the run is no measurement.
+fn marked_name(file: &RunFile) -> String {
+    let name = server_name(file);
+    if file.flagged { format!("{name}, {FLAGGED}") } else { name }
 }
 
-/// The median of some rates, as text.
-pub fn median_rate(files: &[&RunFile]) -> String {
-    table::short(median(files.iter().map(|file| file.figures.rate).collect()))
+/// The median of some rates, as text: of the runs that are measurements.
+fn median_rate(files: &[&RunFile]) -> String {
+    let median = median_in_words(files, |file| Some(file.figures.rate));
+    flagged_in_words(files).map_or_else(|| median.clone(), |flagged| format!("{median} ({flagged})"))
 }
 
 /// A part of a page under its heading; nothing if it is empty.
@@ -158,17 +160,22 @@ fn clients_table<const N: usize>(
     table::of_markup(&headings, &servers.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The median of some rates, and from where to where they go.
+/// The median of some rates, and from where to where they go: of the runs that are measurements.
 fn rates(files: &[&RunFile]) -> String {
-    let rates = || files.iter().map(|file| file.figures.rate);
-    let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
-    let flag = if files.iter().any(|file| file.flagged) { " <b class=\"flag\">flagged</b>" } else { "" };
-    let spread = if files.len() > 1 {
+    let flag = |text: &str| format!("<b class=\"flag\">{text}</b>");
+    let rates: Vec<f64> = files.iter().filter(|file| !file.flagged).map(|file| file.figures.rate).collect();
+    if rates.is_empty() {
+        return flag(FLAGGED);
+    }
+    let (least, most) =
+        (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max));
+    let spread = if rates.len() > 1 {
         format!(" <small>{} to {}</small>", number(least), number(most))
     } else {
         String::new()
     };
-    format!("{}{spread}{flag}", median_rate(files))
+    let flagged = flagged_in_words(files).map_or_else(String::new, |text| format!(" {}", flag(&text)));
+    format!("{}{spread}{flagged}", table::short(median(rates)))
 }
 
 /// A column that only the page has.
@@ -176,9 +183,9 @@ type PageColumn = (&'static str, fn(&RunFile) -> String);
 
 /// Those before the columns of the terminal's table.
 const BEFORE: [PageColumn; 3] = [
-    ("server", server_name),
+    ("server", marked_name),
     ("loop", |file| file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("open, {rate}/s"))),
-    ("state", state),
+    ("state", state_with_mark),
 ];
 
 /// Those behind them.
@@ -241,6 +248,21 @@ fn figures_table(
         before.chain(columns.iter().map(|column| column.cell(&run))).chain(behind).collect()
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<Vec<String>>>())
+}
+
+/// Stands in the state of a warm run whose server was started for it.
+pub const STARTED_RIGHT_BEFORE: &str = "started right before";
+
+/// Whether a run was warm, and its server had just been started: nothing but the warm-up has filled its
+/// cache.
+fn is_just_started(file: &RunFile) -> bool {
+    let said = file.labels.get("state").map_or("", String::as_str);
+    said.starts_with("warm") && said.contains(STARTED_RIGHT_BEFORE)
+}
+
+/// The state, and whether the server of a warm run was just started.
+fn state_with_mark(file: &RunFile) -> String {
+    if is_just_started(file) { format!("{}, server just started", state(file)) } else { state(file) }
 }
 
 /// The first word of what the suite says: fresh, cold, warm.
@@ -438,6 +460,18 @@ mod tests {
     fn repeats_are_shown_with_their_spread() {
         let files = [file("point", 8, 90.0), file("point", 8, 100.0), file("point", 8, 120.0)];
         assert!(render(&files).contains("100 <small>90 to 120</small>"));
+    }
+
+    #[test]
+    fn a_flagged_run_is_marked_and_has_no_part_in_the_figures_of_its_repeats() {
+        let mut files = [file("point", 8, 90.0), file("point", 8, 7000.0), file("point", 8, 110.0)];
+        files[1].flagged = true;
+        let page = render(&files);
+        let part = "100 <small>90 to 110</small> <b class=\"flag\">1 of 3 flagged</b>";
+        assert!(page.contains(part), "{page}");
+        assert_eq!(page.matches("127.0.0.1:1, flagged</th>").count(), 2, "in both tables of runs: {page}");
+        files.iter_mut().for_each(|file| file.flagged = true);
+        assert!(render(&files).contains("<td><b class=\"flag\">flagged</b></td>"));
     }
 
     #[test]

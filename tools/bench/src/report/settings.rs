@@ -12,7 +12,7 @@
 //! `closed loop` and `open loop of 100/s (even)`, and have a row each.
 
 use super::file::RunFile;
-use super::page::{plain_server_name, run_label, state};
+use super::page::{plain_server_name, state};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +46,11 @@ fn settings(file: &RunFile) -> Settings {
 }
 
 fn add_parameters(value: &Value, path: &str, settings: &mut Settings) {
+    if let (Value::Array(endpoints), "endpoints") = (value, path) {
+        // Where a server listens is no setting: a suite starts it at another port each time.
+        settings.insert(path.to_owned(), format!("endpoints {}", endpoints.len()));
+        return;
+    }
     if let Value::Object(members) = value {
         for (name, member) in members {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -78,7 +83,7 @@ pub fn tell_apart(files: &mut [RunFile]) {
     let all: Vec<Settings> = files.iter().map(settings).collect();
     let mut groups: BTreeMap<Group, Vec<&Settings>> = BTreeMap::new();
     for (file, settings) in files.iter().zip(&all) {
-        let (cache, run) = (file.labels.get("cache").cloned(), run_label(file).map(str::to_owned));
+        let (cache, run) = (file.labels.get("cache").cloned(), file.run_label().map(str::to_owned));
         let group = (file.workload.clone(), plain_server_name(file), cache, run);
         groups.entry(group).or_default().push(settings);
     }
@@ -121,9 +126,29 @@ fn shown(path: &str, setting: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> 
 
 /// The parameters in which some runs differ, each with its values: `docs 200 | docs 5000`.
 pub fn differences(files: &[&RunFile]) -> Vec<String> {
+    differences_in(files, |_| true)
+}
+
+/// The same, of the data only: how much there is, of which shape, under which indexes.
+pub fn data_differences(files: &[&RunFile]) -> Vec<String> {
+    differences_in(files, is_of_the_data)
+}
+
+/// Whether a parameter says what the data is. Where it is, how it came there and by which draws does not make
+/// it other data.
+fn is_of_the_data(path: &str) -> bool {
+    const ROOTS: [&str; 8] = ["data", "rows", "spread", "graph", "documents", "indexes", "index", "shape"];
+    const NO_PART: [&str; 4] = ["database", "durability", "generator", "seed"];
+    let first = path.split('.').next().unwrap_or(path);
+    let last = path.rsplit('.').next().unwrap_or(path);
+    ROOTS.contains(&first) && !NO_PART.contains(&last)
+}
+
+fn differences_in(files: &[&RunFile], is_asked: impl Fn(&str) -> bool) -> Vec<String> {
     let parameters = |file: &&RunFile| {
         let mut settings = Settings::new();
         add_parameters(&file.parameters, "", &mut settings);
+        settings.retain(|path, _| is_asked(path));
         settings
     };
     let all: Vec<Settings> = files.iter().map(parameters).collect();
@@ -205,6 +230,28 @@ mod tests {
         files[0].plan.duration_s = 60;
         (files[0].machine.read_ahead_kb, files[1].machine.read_ahead_kb) = (Some(8), Some(128));
         assert_eq!(told(files)[0].as_deref(), Some("readahead 8 KB, window of 60 s"));
+    }
+
+    #[test]
+    fn the_port_of_a_server_does_not_tell_its_repeats_apart() {
+        let at = |ports: &[&str]| of_server("a", json!({ "endpoints": ports }));
+        assert_eq!(told(vec![at(&["127.0.0.1:1"]), at(&["127.0.0.1:2"])]), [None, None]);
+        let two = told(vec![at(&["127.0.0.1:1"]), at(&["127.0.0.1:2", "127.0.0.1:3"])]);
+        assert_eq!(two, [Some("endpoints 1".to_owned()), Some("endpoints 2".to_owned())]);
+    }
+
+    #[test]
+    fn data_differs_by_its_amount_and_not_by_its_seed_or_its_place() {
+        let of = |docs: u32, seed: u32, database: &str| {
+            of_server(
+                "a",
+                json!({ "data": { "docs": docs, "database": database }, "seed": seed, "batch": seed }),
+            )
+        };
+        let same = [of(200, 1, "a"), of(200, 2, "b")];
+        assert_eq!(data_differences(&same.iter().collect::<Vec<_>>()), Vec::<String>::new());
+        let other = [of(200, 1, "a"), of(5000, 1, "a")];
+        assert_eq!(data_differences(&other.iter().collect::<Vec<_>>()), ["docs 200 | docs 5000"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::file::{ServerEntry, Suite, program};
 use crate::cli;
 use crate::command::Call;
 use crate::error::{BenchError, unreadable, unwritable};
-use crate::report::file::{RunFile, results_in};
+use crate::report::file::RunFile;
 use crate::report::page::render;
 use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -53,11 +53,12 @@ fn parse_program(text: &str) -> Result<(String, PathBuf), String> {
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let matches = call.matches;
     let mut suite = Suite::read(&cli::value::<PathBuf>(matches, "suite"))?;
-    if let Some(names) = matches.get_many::<String>("servers") {
-        suite.keep_servers(&names.cloned().collect::<Vec<_>>())?;
-    }
     if matches.get_flag("without-caps") {
         suite.without_caps();
+    }
+    let mut whole = suite.clone();
+    if let Some(names) = matches.get_many::<String>("servers") {
+        suite.keep_servers(&names.cloned().collect::<Vec<_>>())?;
     }
     let out = absolute(&cli::value::<PathBuf>(matches, "out"))?;
     let data =
@@ -66,6 +67,10 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let mut places = Places { out, data, programs, further: Vec::new() };
     if matches.get_flag("no-ceiling") {
         places.further.push("--no-ceiling".to_owned());
+    }
+    let names: Vec<String> = suite.servers.iter().map(|server| server.name.clone()).collect();
+    for suite in [&mut suite, &mut whole] {
+        suite.note_builds(&names, &places.programs);
     }
     check(&suite, &places, call)?;
     println!("suite    {}: {}", suite.name, suite.about);
@@ -81,7 +86,7 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         return Ok(ExitCode::SUCCESS);
     }
     println!("results  {}, {} cells", places.out.display(), cells.len());
-    let conducted = Conductor::new(&suite, &places)?.conduct();
+    let conducted = Conductor::new(&suite, &whole.cells(), &places)?.conduct();
     // Also after an interruption: what there is can be looked at.
     write_reports(&places.out)?;
     let outcome = conducted?;
@@ -119,7 +124,7 @@ fn lack_of(server: &ServerEntry, places: &Places, call: Call<'_>) -> Option<Stri
 }
 
 fn write_reports(out: &Path) -> Result<(), BenchError> {
-    let files = RunFile::read_folder(&results_in(out))?;
+    let files = RunFile::read_folder(out)?;
     if files.is_empty() {
         return Ok(());
     }

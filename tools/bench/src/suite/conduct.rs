@@ -44,12 +44,22 @@ pub struct Places {
 
 pub struct Conductor<'a> {
     suite: &'a Suite,
+    /// The cells that reports are about.
+    reported: &'a [Cell],
     places: &'a Places,
     kept: Kept,
     running: Option<Running>,
     began: Instant,
     /// Set back when the suite is over.
     _readahead: Option<Readahead>,
+}
+
+/// When the server of a cell was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// For this cell.
+    Now,
+    Before,
 }
 
 struct Running {
@@ -70,15 +80,27 @@ pub struct Outcome {
 }
 
 impl<'a> Conductor<'a> {
-    /// Prepares the folders, and reads what earlier calls did.
-    pub fn new(suite: &'a Suite, places: &'a Places) -> Result<Conductor<'a>, BenchError> {
+    /// Prepares the folders, and reads what earlier calls did. Reports are about these cells: all of the
+    /// suite, whichever servers are measured now.
+    pub fn new(
+        suite: &'a Suite,
+        reported: &'a [Cell],
+        places: &'a Places,
+    ) -> Result<Conductor<'a>, BenchError> {
         for folder in [&places.out, &results_in(&places.out), &places.data] {
             make_folder(folder)?;
         }
         let kept = Kept::read(&places.out)?;
         let readahead =
             suite.readahead_kb.map(|kilobytes| Readahead::set(&places.data, kilobytes)).transpose()?;
-        Ok(Conductor { suite, places, kept, running: None, began: Instant::now(), _readahead: readahead })
+        let began = Instant::now();
+        Ok(Conductor { suite, reported, places, kept, running: None, began, _readahead: readahead })
+    }
+
+    /// Writes the progress.
+    fn keep(&mut self) -> Result<(), BenchError> {
+        self.kept.report_on(self.reported);
+        self.kept.write(&self.places.out)
     }
 
     /// Goes through all cells.
@@ -87,9 +109,11 @@ impl<'a> Conductor<'a> {
         // All cells of these servers are tried again, or are no part of the suite any more.
         let servers = &self.suite.servers;
         self.kept.failed.retain(|_, cell| servers.iter().all(|server| server.name != cell.server));
+        // What is reported hangs on the suite, also where nothing is left to measure.
+        self.keep()?;
         let mut outcome = Outcome { done: 0, flagged: 0, failed: 0 };
         for (place, cell) in cells.iter().enumerate() {
-            if let Some(done) = self.kept.done.get(&cell.key()) {
+            if let Some(done) = self.kept.done_of(cell) {
                 outcome.done += 1;
                 outcome.flagged += usize::from(done.flagged);
                 continue;
@@ -104,8 +128,9 @@ impl<'a> Conductor<'a> {
                     println!("        done in {}{flag}", in_words(done.seconds));
                     self.kept.done.insert(cell.key(), done);
                     self.kept.moving.clear();
-                    self.kept.write(&self.places.out)?;
+                    self.keep()?;
                 }
+                // What it was writing stays noted: the next call loads that anew.
                 Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
                 Err(error) => {
                     outcome.failed += 1;
@@ -113,7 +138,8 @@ impl<'a> Conductor<'a> {
                     println!("        FAILED: {cause}");
                     let (server, run) = (cell.server.name.clone(), cell.run.name().to_owned());
                     self.kept.failed.insert(cell.key(), FailedCell { server, run, cause });
-                    self.kept.write(&self.places.out)?;
+                    self.kept.forget_unfinished();
+                    self.keep()?;
                     // The server's state is unknown now.
                     self.stop()?;
                 }
@@ -127,7 +153,7 @@ impl<'a> Conductor<'a> {
     fn left(&self, cells: &[Cell]) -> String {
         let mut loads: Vec<String> = Vec::new();
         let mut seconds = 0.0;
-        for cell in cells.iter().filter(|cell| !self.kept.done.contains_key(&cell.key())) {
+        for cell in cells.iter().filter(|cell| !self.kept.has(cell)) {
             seconds += self.expected_seconds(cell);
             let key = cell.data_key();
             if cell.has_load() && !self.kept.loaded.contains_key(&key) && !loads.contains(&key) {
@@ -168,14 +194,26 @@ impl<'a> Conductor<'a> {
         let state = self.bring_into_state(cell)?;
         std::thread::sleep(Duration::from_secs(u64::from(self.suite.settle_s)));
         let mut arguments = cell.arguments();
-        arguments.extend(["--repeats", "1"].map(str::to_owned));
+        arguments
+            .extend(["--repeats", "1", "--first-run", cell.place.to_string().as_str()].map(str::to_owned));
         if cell.has_load() {
             arguments.extend(["--load", "no"].map(str::to_owned));
         }
+        if cell.writes() {
+            self.kept.begin_write(cell);
+            self.keep()?;
+        }
         let (status, files) = self.call(cell, arguments, &state)?;
+        // 1 is the code of a run that was measured and is flagged: something in it failed, or the data was
+        // wrong behind it.
+        let flagged = !status.success();
+        if flagged {
+            self.kept.forget_unfinished();
+        } else {
+            self.kept.end_write();
+        }
         let seconds = (began.elapsed() - loading).as_secs_f64();
-        // 1 is the code of a run that was measured and is flagged.
-        Ok(Done { name: cell.name(), seconds, flagged: !status.success(), files })
+        Ok(Done { name: cell.name(), seconds, flagged, files, build: cell.server.build.clone() })
     }
 
     fn empty_if_fresh(&mut self, cell: &Cell) -> Result<(), BenchError> {
@@ -193,7 +231,7 @@ impl<'a> Conductor<'a> {
         // Whatever this server had loaded is gone.
         let its_own = cell.server.data_owner();
         self.kept.loaded.retain(|key, _| !key.starts_with(&its_own));
-        self.kept.write(&self.places.out)
+        self.keep()
     }
 
     /// Loads, unless the data is there; gives how long that took.
@@ -209,13 +247,18 @@ impl<'a> Conductor<'a> {
         self.start(&loader)?;
         let mut arguments = loader.arguments();
         arguments.extend(["--load", "only"].map(str::to_owned));
-        self.call(&loader, arguments, "load")?;
+        // It drops what is there before it loads.
+        self.kept.begin_write(cell);
+        self.keep()?;
+        let (_, files) = self.call(&loader, arguments, "load")?;
+        self.kept.end_write();
+        self.kept.add_load(cell, files);
         // Another load of the same collections is gone.
         let family = cell.data_family();
         self.kept.loaded.retain(|other, _| !other.starts_with(&family));
         self.kept.loaded.insert(key, began.elapsed().as_secs_f64());
         self.kept.moving.clear();
-        self.kept.write(&self.places.out)?;
+        self.keep()?;
         Ok(began.elapsed())
     }
 
@@ -227,13 +270,10 @@ impl<'a> Conductor<'a> {
             self.start(cell)?;
             return Ok(format!("cold: server started anew, {how}"));
         }
-        self.start(cell)?;
+        let begun = self.start(cell)?;
         Ok(match cell.run.state {
-            _ if cell.server.is_somebody_elses() => {
-                "warm: the server was running before the suite; a warm-up before the window".to_owned()
-            }
             State::Fresh => "fresh: a new server with an empty folder, loaded right before".to_owned(),
-            _ => "warm: a warm-up before the window".to_owned(),
+            _ => warm_in_words(cell, begun).to_owned(),
         })
     }
 
@@ -242,15 +282,15 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the server with the cell's cache, unless it runs so.
-    fn start(&mut self, cell: &Cell) -> Result<(), BenchError> {
+    fn start(&mut self, cell: &Cell) -> Result<Begun, BenchError> {
         let key = serde_json::json!([cell.server.name, cell.cache]).to_string();
         if let Some(running) = &mut self.running {
             if running.key == key && running.server.check().is_ok() {
-                return Ok(());
+                return Ok(Begun::Before);
             }
             self.stop()?;
         }
-        let Some(start) = &cell.server.start else { return Ok(()) };
+        let Some(start) = &cell.server.start else { return Ok(Begun::Before) };
         let folder = self.data_folder(cell);
         let port = free_port()?;
         let mut words =
@@ -280,10 +320,10 @@ impl<'a> Conductor<'a> {
         };
         let server = StartedServer::start(&launch, &answers)?;
         self.kept.server = ServerMark::of(server.process());
-        self.kept.write(&self.places.out)?;
+        self.keep()?;
         let uri = cell.server.fill(&words, "uri", &cell.server.uri)?;
         self.running = Some(Running { server, key, uri });
-        Ok(())
+        Ok(Begun::Now)
     }
 
     fn set_up(&self, cell: &Cell, folder: &Path, words: &Words) -> Result<(), BenchError> {
@@ -325,7 +365,7 @@ impl<'a> Conductor<'a> {
 
     fn forget_server(&mut self) -> Result<(), BenchError> {
         self.kept.server = None;
-        self.kept.write(&self.places.out)
+        self.keep()
     }
 
     /// Calls this program; gives how it ended, and its files, which are in the folder of results then.
@@ -366,6 +406,7 @@ impl<'a> Conductor<'a> {
             ("server", cell.server.name.clone()),
             ("engine", cell.server.engine.clone()),
             ("cache", cell.cache.name()),
+            ("cache_mb", cell.cache.mb.to_string()),
             ("run", cell.run.name().to_owned()),
             ("state", state.to_owned()),
             ("repeat", cell.repeat.to_string()),
@@ -373,6 +414,7 @@ impl<'a> Conductor<'a> {
         labels.extend(self.suite.post.clone().map(|post| ("post", post)));
         labels.extend(self.suite.scaled.clone().map(|scaled| ("scaled", scaled)));
         labels.extend(cell.server.durability.clone().map(|durability| ("durability", durability)));
+        labels.extend(cell.cache.io_cap.clone().map(|io_cap| ("io_cap", io_cap)));
         let caps = [cell.cache.cap.clone(), cell.cache.io_cap.clone()];
         let caps: Vec<String> = caps.into_iter().flatten().collect();
         if !caps.is_empty() {
@@ -429,7 +471,7 @@ impl<'a> Conductor<'a> {
         }
         moves.sort();
         self.kept.moving = moves.iter().map(|(_, name)| name.clone()).collect();
-        self.kept.write(&self.places.out)?;
+        self.keep()?;
         for (path, name) in moves {
             std::fs::rename(path, results.join(name)).map_err(unwritable(&results))?;
         }
@@ -469,6 +511,20 @@ fn free_port() -> Result<u16, BenchError> {
     Ok(listener.local_addr().map_err(resource)?.port())
 }
 
+/// A warm state in words. A server that was started for this cell has in its cache only what the warm-up
+/// brings: reports mark such a run.
+fn warm_in_words(cell: &Cell, begun: Begun) -> &'static str {
+    match begun {
+        _ if cell.server.is_somebody_elses() => {
+            "warm: the server was running before the suite; a warm-up before the window"
+        }
+        // Each call opens the engine anew.
+        _ if cell.is_embedded() => "warm: the engine was started right before; a warm-up before the window",
+        Begun::Now => "warm: the server was started right before; a warm-up before the window",
+        Begun::Before => "warm: a warm-up before the window",
+    }
+}
+
 /// A name that a file may have.
 fn slug(name: &str) -> String {
     name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '-' }).collect()
@@ -485,5 +541,20 @@ fn in_words(seconds: f64) -> String {
         0..=119 => format!("{seconds} s"),
         120..=7199 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_run_of_a_server_that_was_just_started_says_so() {
+        let cells = crate::suite::matrix::tests::suite().cells();
+        let (started, embedded) = (&cells[0], &cells[8]);
+        let mark = crate::report::page::STARTED_RIGHT_BEFORE;
+        assert!(warm_in_words(started, Begun::Now).contains(mark));
+        assert!(!warm_in_words(started, Begun::Before).contains(mark));
+        assert!(warm_in_words(embedded, Begun::Before).contains(mark), "each call opens it");
     }
 }

@@ -7,6 +7,7 @@ use crate::report::posts::posts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +67,10 @@ pub struct ServerEntry {
     /// Arguments of every workload against it.
     #[serde(default)]
     pub arguments: BTreeMap<String, toml::Value>,
+    /// The program's path and the time of its build, of a program that this call starts: another build is
+    /// another measurement. See [`Suite::note_builds`].
+    #[serde(skip_deserializing)]
+    pub build: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -154,6 +159,19 @@ impl Suite {
             Some(scaled + "without the suite's caps: the page cache is as large as the machine's memory");
     }
 
+    /// Notes the builds of the programs of these servers, as far as they are there.
+    pub fn note_builds(&mut self, names: &[String], programs: &BTreeMap<String, PathBuf>) {
+        for server in self.servers.iter_mut().filter(|server| names.contains(&server.name)) {
+            let path = if server.is_embedded() {
+                // The engine is a part of this program.
+                std::env::current_exe().ok()
+            } else {
+                server.program.as_deref().and_then(|name| program(name, programs))
+            };
+            server.build = path.map(|path| build_of(&path));
+        }
+    }
+
     pub fn read(path: &Path) -> Result<Suite, BenchError> {
         let text = read_text(path)?;
         Suite::parse(&text, path)
@@ -209,9 +227,18 @@ impl Suite {
                 return Err(format!("no server has a cache `{name}`"));
             }
         }
-        for taken in
-            ["uri", "out", "clients", "repeats", "load", "data-dir", "server-command", "cap", "label"]
-        {
+        for taken in [
+            "uri",
+            "out",
+            "clients",
+            "repeats",
+            "first-run",
+            "load",
+            "data-dir",
+            "server-command",
+            "cap",
+            "label",
+        ] {
             if run.arguments.contains_key(taken) {
                 return Err(format!("`{taken}` is not an argument here: the suite itself says it"));
             }
@@ -349,6 +376,18 @@ pub fn as_arguments(table: &BTreeMap<String, toml::Value>) -> Vec<String> {
     arguments
 }
 
+/// A program's path, and when its file was written last.
+fn build_of(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+    let nanoseconds =
+        written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|time| time.as_nanos());
+    match nanoseconds {
+        Some(nanoseconds) => format!("{}, written at {nanoseconds} ns", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
 /// Where a program is: what was given for it, or in the search path.
 pub fn program(name: &str, given: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
     if let Some(path) = given.get(name) {
@@ -364,6 +403,7 @@ pub fn program(name: &str, given: &BTreeMap<String, PathBuf>) -> Option<PathBuf>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::MYSQL_SCHEME;
 
     const GOOD: &str = r#"
         name = "a"
@@ -472,6 +512,68 @@ mod tests {
             count, 15,
             "each post in two sizes, all of them in one small suite, three of the engines, and single statements"
         );
+    }
+
+    #[test]
+    fn a_program_that_was_built_anew_is_another_build_and_servers_that_are_not_measured_have_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("pando");
+        std::fs::write(&path, "").expect("writable");
+        let given = BTreeMap::from([("pando".to_owned(), path.clone())]);
+        let with_program = GOOD.replace("start =", "program = \"pando\"\nstart =");
+        let build = |names: &[&str]| {
+            let mut suite = parse(&with_program).expect("it is good");
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            suite.note_builds(&names, &given);
+            suite.servers[0].build.clone()
+        };
+        let first = build(&["one"]).expect("the program is there");
+        assert!(first.starts_with(&path.display().to_string()), "{first}");
+        let file = std::fs::File::options().write(true).open(&path).expect("writable");
+        file.set_modified(UNIX_EPOCH + std::time::Duration::from_secs(1)).expect("the time can be set");
+        assert_ne!(build(&["one"]), Some(first));
+        assert_eq!(build(&[]), None);
+        let error = parse(&with_program.replace("engine =", "build = \"x\"\nengine =")).expect_err("no key");
+        assert!(error.contains("build"), "{error}");
+    }
+
+    #[test]
+    fn servers_of_mysqls_protocol_let_all_clients_connect_and_prepare_their_statements() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suites");
+        for entry in std::fs::read_dir(folder).expect("it is there").flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "toml") {
+                continue;
+            }
+            let suite = Suite::read(&path).unwrap_or_else(|error| panic!("{error}"));
+            for cell in suite.cells().iter().filter(|cell| cell.server.uri.starts_with(MYSQL_SCHEME)) {
+                let (connections, statements) = needs_of_mysql(cell);
+                let has = |name: &str, default| mysql_limit(&cell.server, name).unwrap_or(default);
+                let place = format!("{}: {}", path.display(), cell.name());
+                // Beside the clients there are those that load, count and ask.
+                assert!(has("--max-connections=", 151) >= connections + 10, "{place}: {connections}");
+                assert!(has("--max-prepared-stmt-count=", 16_382) >= statements, "{place}: {statements}");
+            }
+        }
+    }
+
+    /// The connections and the prepared statements of a cell: see the workloads in `tools/bench-mysql`.
+    fn needs_of_mysql(cell: &crate::suite::matrix::Cell) -> (u64, u64) {
+        let clients = u64::from(cell.clients);
+        let collections = cell.run.arguments.get("collections").and_then(toml::Value::as_integer);
+        let collections = collections.and_then(|count| u64::try_from(count).ok());
+        match cell.run.workload.as_str() {
+            "sysbench" => (clients, clients * collections.unwrap_or(8) * 9),
+            // Two connections a client, and a multiget for each number of links.
+            "linkbench" => (clients * 2, clients * (12 + 127)),
+            _ => (clients, clients * collections.unwrap_or(8) * 2),
+        }
+    }
+
+    fn mysql_limit(server: &ServerEntry, option: &str) -> Option<u64> {
+        let start = server.start.as_deref().unwrap_or_default();
+        let (_, value) = start.split_once(option)?;
+        value.split_whitespace().next()?.parse().ok()
     }
 
     #[test]

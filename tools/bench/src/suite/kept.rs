@@ -1,13 +1,14 @@
 //! The progress of a suite, in `DIR/suite.json`. It is written after each step, so that an interruption costs
 //! one cell.
 
+use super::matrix::Cell;
 use crate::error::{BenchError, read_text, unwritable};
 use crate::report::failed_cells::FailedCell;
 use crate::report::file::{results_in, suite_file, write_whole};
 use pando_measuring::counters::ProcessId;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,17 @@ pub struct Kept {
     pub failed: BTreeMap<String, FailedCell>,
     /// The data that is loaded, by its key, and how many seconds that took.
     pub loaded: BTreeMap<String, f64>,
+    /// The files of loads, by the definitions of their data.
+    #[serde(default)]
+    pub loads: BTreeMap<String, Loads>,
+    /// The family of data that the call under way changes or loads. If that call does not end well, nothing
+    /// of the family is loaded any more: it may have deleted what it was about to insert again.
+    #[serde(default)]
+    pub writing: Option<String>,
+    /// The files that reports are made of: those of the suite as its file is now. Results of an earlier form
+    /// of the suite, or of an earlier build of a server, stay in the folder and are no repeats of these.
+    #[serde(default)]
+    pub reported: Option<BTreeSet<String>>,
     /// Files that are being moved to the results, of a cell that is not done: if a call ends there, they are
     /// nobody's.
     #[serde(default)]
@@ -41,6 +53,16 @@ pub struct Done {
     pub seconds: f64,
     /// Whether it is no measurement; its files are there to see why.
     pub flagged: bool,
+    pub files: Vec<String>,
+    /// The build of the server's program ([`super::file::ServerEntry::build`]).
+    #[serde(default)]
+    pub build: Option<String>,
+}
+
+/// The loads of one definition of data, by one build of the server's program.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Loads {
+    pub build: Option<String>,
     pub files: Vec<String>,
 }
 
@@ -98,10 +120,62 @@ impl Kept {
             // It may not have been moved yet.
             let _ = std::fs::remove_file(results_in(folder).join(file));
         }
+        kept.forget_unfinished();
         // Files that somebody removed are to be measured again.
         let results = results_in(folder);
         kept.done.retain(|_, done| done.files.iter().all(|file| results.join(file).exists()));
         Ok(kept)
+    }
+
+    /// Whether a cell was measured, with this build of its server.
+    pub fn has(&self, cell: &Cell) -> bool {
+        self.done_of(cell).is_some()
+    }
+
+    /// The measurement of a cell with this build of its server.
+    pub fn done_of(&self, cell: &Cell) -> Option<&Done> {
+        self.done.get(&cell.key()).filter(|done| done.build == cell.server.build)
+    }
+
+    /// Notes that the data of a cell's family is about to be changed or loaded. It is to be written before
+    /// that begins.
+    pub fn begin_write(&mut self, cell: &Cell) {
+        self.writing = Some(cell.data_family());
+    }
+
+    /// After a change or a load that ended well.
+    pub fn end_write(&mut self) {
+        self.writing = None;
+    }
+
+    /// After a change or a load that may not have ended well: its data is to be loaded again.
+    pub fn forget_unfinished(&mut self) {
+        if let Some(family) = self.writing.take() {
+            self.loaded.retain(|key, _| !key.starts_with(&family));
+        }
+    }
+
+    /// Keeps the files of a load, and drops those of another build of the server.
+    pub fn add_load(&mut self, cell: &Cell, files: Vec<String>) {
+        let loads = self.loads.entry(cell.data_definition()).or_default();
+        if loads.build != cell.server.build {
+            *loads = Loads { build: cell.server.build.clone(), files: Vec::new() };
+        }
+        loads.files.extend(files);
+    }
+
+    /// Chooses the files of reports: those of all cells of the suite, whether or not this call measures their
+    /// servers. The build of a server that it does not measure is not known, and any will do.
+    pub fn report_on(&mut self, cells: &[Cell]) {
+        let mut files = BTreeSet::new();
+        for cell in cells {
+            let is_of = |build: &Option<String>| cell.server.build.is_none() || *build == cell.server.build;
+            let done = self.done.get(&cell.key()).filter(|done| is_of(&done.build));
+            let loads = self.loads.get(&cell.data_definition()).filter(|loads| is_of(&loads.build));
+            let of_cell = done.map(|done| &done.files).into_iter().chain(loads.map(|loads| &loads.files));
+            files.extend(of_cell.flatten().cloned());
+        }
+        self.reported = Some(files);
     }
 
     /// Writes it, whole or not at all.
@@ -118,16 +192,24 @@ mod tests {
     use crate::report::file::runs_in;
     use std::os::unix::process::CommandExt;
 
+    fn done(file: &str, build: Option<&str>) -> Done {
+        Done {
+            name: file.into(),
+            seconds: 1.0,
+            flagged: false,
+            files: vec![file.into()],
+            build: build.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn finished_runs_are_kept_and_removed_ones_are_done_again() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(results_in(folder.path())).expect("it is empty");
         std::fs::write(results_in(folder.path()).join("a.json"), "{}").expect("writable");
         let mut kept = Kept::read(folder.path()).expect("nothing is there yet");
-        let done =
-            |file: &str| Done { name: file.into(), seconds: 1.0, flagged: false, files: vec![file.into()] };
-        kept.done.insert("a".into(), done("a.json"));
-        kept.done.insert("b".into(), done("b.json"));
+        kept.done.insert("a".into(), done("a.json", None));
+        kept.done.insert("b".into(), done("b.json", None));
         kept.write(folder.path()).expect("writable");
         let again = Kept::read(folder.path()).expect("it was written");
         assert_eq!(again.done.keys().collect::<Vec<_>>(), ["a"]);
@@ -146,6 +228,49 @@ mod tests {
         Kept { moving, ..Kept::default() }.write(folder.path()).expect("writable");
         assert!(Kept::read(folder.path()).expect("it was written").moving.is_empty());
         assert!(results.join("a.json").exists() && !results.join("b.json").exists());
+    }
+
+    #[test]
+    fn data_that_an_interrupted_cell_was_changing_is_loaded_again_and_other_data_is_not() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cells = crate::suite::matrix::tests::suite().cells();
+        let (writing, other) = (&cells[cells.len() - 1], &cells[0]);
+        assert!(writing.writes() && !other.writes());
+        let mut kept = Kept::default();
+        for cell in [writing, other] {
+            kept.loaded.insert(cell.data_key(), 1.0);
+        }
+        kept.begin_write(writing);
+        kept.write(folder.path()).expect("writable");
+        let mut again = Kept::read(folder.path()).expect("it was written");
+        assert_eq!(again.loaded.keys().collect::<Vec<_>>(), [&other.data_key()]);
+        again.loaded.insert(writing.data_key(), 1.0);
+        again.begin_write(writing);
+        again.end_write();
+        again.write(folder.path()).expect("writable");
+        assert_eq!(Kept::read(folder.path()).expect("it was written").loaded.len(), 2, "it ended well");
+    }
+
+    #[test]
+    fn reports_have_the_files_of_the_suite_as_it_is_now_and_of_these_builds() {
+        let mut suite = crate::suite::matrix::tests::suite();
+        let mut kept = Kept::default();
+        let keys = |suite: &crate::suite::file::Suite| suite.cells()[0].key();
+        kept.done.insert(keys(&suite), done("before-the-edit.json", None));
+        suite.settle_s = 7;
+        kept.done.insert(keys(&suite), done("after.json", Some("built once")));
+        kept.add_load(&suite.cells()[0], vec!["load.json".to_owned()]);
+        let reported = |kept: &mut Kept, suite: &crate::suite::file::Suite| {
+            kept.report_on(&suite.cells());
+            kept.reported.clone().unwrap_or_default().into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(reported(&mut kept, &suite), ["after.json", "load.json"]);
+        suite.servers[0].build = Some("built anew".to_owned());
+        assert!(!kept.has(&suite.cells()[0]), "another build is another measurement");
+        assert_eq!(reported(&mut kept, &suite), Vec::<String>::new());
+        suite.servers[0].build = Some("built once".to_owned());
+        assert!(kept.has(&suite.cells()[0]));
+        assert_eq!(reported(&mut kept, &suite), ["after.json"], "the load was of no build that is known");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::target::uri::without_login;
 use std::collections::BTreeMap;
 
 /// Arguments on which the data hangs; runs that agree in them share it.
-const OF_THE_DATA: [&str; 19] = [
+const OF_THE_DATA: [&str; 20] = [
     "database",
     "databases",
     "collections",
@@ -27,6 +27,7 @@ const OF_THE_DATA: [&str; 19] = [
     "max-degree",
     "scale",
     "mysql-engine",
+    "mysql-table-options",
     "D",
     "c",
 ];
@@ -43,19 +44,34 @@ pub struct Cell {
     pub clients: u32,
     /// Which repeat, from 1.
     pub repeat: u32,
+    /// Its place among the cells of its server, from 0. Each cell has draws of its own by it; cells of two
+    /// servers that stand at the same place have the same draws.
+    pub place: u32,
+    pub conditions: Conditions,
+}
+
+/// The conditions of the whole suite that are part of a measurement.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Conditions {
+    pub readahead_kb: Option<u32>,
+    pub settle_s: u32,
 }
 
 impl Suite {
     /// All cells.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
+        let conditions = Conditions { readahead_kb: self.readahead_kb, settle_s: self.settle_s };
         for server in &self.servers {
+            let mut places = 0..;
             for cache in &server.caches {
                 for run in self.runs.iter().filter(|run| run.is_for(server, cache)) {
                     for clients in &run.clients {
                         for repeat in 1..=self.repeats {
                             let (server, cache, run) = (server.clone(), cache.clone(), run.clone());
-                            cells.push(Cell { server, cache, run, clients: *clients, repeat });
+                            let place = places.next().unwrap_or(u32::MAX);
+                            let clients = *clients;
+                            cells.push(Cell { server, cache, run, clients, repeat, place, conditions });
                         }
                     }
                 }
@@ -80,13 +96,15 @@ impl RunEntry {
 }
 
 impl Cell {
-    /// All of its definition: a cell with another key is another measurement.
+    /// All of its definition: a cell with another key is another measurement. The build of the server's
+    /// program is not in it: [`Done::build`](super::kept::Done::build) has it.
     pub fn key(&self) -> String {
-        let Cell { server, cache, run, clients, repeat } = self;
+        let Cell { server, cache, run, clients, repeat, conditions, .. } = self;
         // The other caches and clients of the suite are other cells' business.
-        let server = ServerEntry { caches: Vec::new(), uri: without_login(&server.uri), ..server.clone() };
+        let uri = without_login(&server.uri);
+        let server = ServerEntry { caches: Vec::new(), uri, build: None, ..server.clone() };
         let run = RunEntry { clients: Vec::new(), servers: None, caches: None, ..run.clone() };
-        serde_json::json!([server, cache, run, clients, repeat]).to_string()
+        serde_json::json!([server, cache, run, clients, repeat, conditions]).to_string()
     }
 
     /// Whose data it is: the server, and the workloads that use the same collections. Keys of data begin with
@@ -96,8 +114,17 @@ impl Cell {
         format!("{}{family} / ", self.server.data_owner())
     }
 
-    /// The definition of its data.
+    /// The definition of its data, and the build of the program that loads it: another build may store it in
+    /// another way.
     pub fn data_key(&self) -> String {
+        match &self.server.build {
+            Some(build) => format!("{} by {build}", self.data_definition()),
+            None => self.data_definition(),
+        }
+    }
+
+    /// The definition of its data.
+    pub fn data_definition(&self) -> String {
         let data: BTreeMap<&str, String> = self
             .run
             .arguments
@@ -119,6 +146,18 @@ impl Cell {
     pub fn has_load(&self) -> bool {
         // iibench is a load.
         self.run.workload != "iibench"
+    }
+
+    /// Whether its run changes the data.
+    pub fn writes(&self) -> bool {
+        let arguments = || self.run.arguments.iter().chain(&self.server.arguments);
+        match self.run.workload.as_str() {
+            "point" | "kv" => false,
+            "sysbench" => {
+                !arguments().any(|(name, value)| name == "read-only" && value.as_bool() == Some(true))
+            }
+            _ => true,
+        }
     }
 
     pub fn is_embedded(&self) -> bool {
@@ -168,10 +207,12 @@ impl Cell {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn suite() -> Suite {
+    /// Two servers, of which `one` is started: points by both, and a cell of sysbench, which writes, by the
+    /// other.
+    pub fn suite() -> Suite {
         toml::from_str(
             r#"
             name = "a"
@@ -235,6 +276,43 @@ mod tests {
         assert_eq!(before.cells()[0].key(), after.cells()[0].key());
         after.runs[0].arguments.insert("duration".into(), toml::Value::Integer(8));
         assert_ne!(before.cells()[0].key(), after.cells()[0].key());
+    }
+
+    #[test]
+    fn a_cell_is_another_one_if_the_conditions_of_the_suite_or_the_options_of_its_tables_change() {
+        let (before, mut after) = (suite(), suite());
+        after.settle_s = 5;
+        assert_ne!(before.cells()[0].key(), after.cells()[0].key());
+        after = suite();
+        after.readahead_kb = Some(8);
+        assert_ne!(before.cells()[0].key(), after.cells()[0].key());
+        after = suite();
+        let options = toml::Value::String("ROW_FORMAT=COMPRESSED".into());
+        after.servers[0].arguments.insert("mysql-table-options".into(), options);
+        assert_ne!(before.cells()[0].data_key(), after.cells()[0].data_key());
+        after = suite();
+        after.servers[0].build = Some("/bin/x, built at 5".into());
+        assert_eq!(before.cells()[0].key(), after.cells()[0].key(), "that stands beside it");
+        assert_ne!(before.cells()[0].data_key(), after.cells()[0].data_key());
+    }
+
+    #[test]
+    fn no_two_cells_of_a_server_have_the_same_place() {
+        let cells = suite().cells();
+        let places = |name: &str| -> Vec<u32> {
+            cells.iter().filter(|cell| cell.server.name == name).map(|cell| cell.place).collect()
+        };
+        assert_eq!(places("one"), (0..8).collect::<Vec<u32>>());
+        assert_eq!(places("two"), (0..6).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn reads_leave_the_data_as_it_is() {
+        let mut suite = suite();
+        let writes = |suite: &Suite| suite.cells().iter().map(Cell::writes).collect::<Vec<bool>>();
+        assert_eq!(writes(&suite)[8..], [false, false, false, false, true, true]);
+        suite.runs[1].arguments.insert("read-only".into(), toml::Value::Boolean(true));
+        assert!(!writes(&suite).contains(&true));
     }
 
     #[test]

@@ -78,8 +78,26 @@ pub struct Iibench {
 pub struct Sent {
     /// Documents that were sent so far.
     pub documents: AtomicU64,
-    /// Clients that have not sent all of theirs.
+    /// Clients that have not sent all of theirs, and may do so still.
     pub inserting: AtomicU64,
+}
+
+/// A client's part in [`Sent::inserting`], from the beginning of the run until it is dropped: when all is
+/// sent, when the connection is lost, or when the window is over. Queries end with the last of them.
+#[derive(Debug)]
+pub struct Inserting(Arc<Sent>);
+
+impl Inserting {
+    /// The part of one of the clients that the run began with.
+    pub fn one_of(sent: &Arc<Sent>) -> Inserting {
+        Inserting(sent.clone())
+    }
+}
+
+impl Drop for Inserting {
+    fn drop(&mut self) {
+        self.0.inserting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The keys of the three indexes, in the order of their creation.
@@ -196,6 +214,7 @@ impl Workload for Iibench {
                 left: self.share(client, clients),
                 batch: self.batch,
                 sent: sent.clone(),
+                inserting: Some(Inserting::one_of(&sent)),
             };
             Box::new(Inserter::new(self.durability, source, OnFailure::GoOn).of_kind(Kind::new(0)))
         };
@@ -300,13 +319,15 @@ struct PurchaseBatches {
     left: u64,
     batch: u32,
     sent: Arc<Sent>,
+    /// Until all is sent, or the connection is lost.
+    inserting: Option<Inserting>,
 }
 
 impl BatchSource for PurchaseBatches {
     fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
         let documents = u32::try_from(self.left.min(u64::from(self.batch))).unwrap_or(self.batch);
         if documents == 0 {
-            self.sent.inserting.fetch_sub(1, Ordering::Relaxed);
+            self.inserting = None;
             return None;
         }
         (0..documents).for_each(|_| self.purchases.append_next(out));
@@ -315,6 +336,10 @@ impl BatchSource for PurchaseBatches {
         let (database, collection) = self.spread.place(self.spread.of(self.next));
         self.next += 1;
         Some(Batch { database, collection, documents })
+    }
+
+    fn lost(&mut self) {
+        self.inserting = None;
     }
 }
 
@@ -368,6 +393,24 @@ mod tests {
             (sent.documents.load(Ordering::Relaxed), sent.inserting.load(Ordering::Relaxed)),
             (107, 0)
         );
+    }
+
+    #[test]
+    fn queries_end_when_the_last_inserting_client_is_lost_or_given_up() {
+        let workload = workload(107);
+        let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
+        let mut scripts = workload.clients(&target, 3, RunNumber::FIRST).expect("it is all there").scripts;
+        let sent = workload.sent.lock().expect("nobody panicked").clone();
+        let inserting = || sent.inserting.load(Ordering::Relaxed);
+        assert_eq!(inserting(), 3);
+        scripts[0].lost();
+        scripts[0].lost();
+        assert_eq!(inserting(), 2, "a client is counted out once");
+        while scripts[1].request(1, &mut Vec::new()) == Turn::Request {}
+        scripts[1].lost();
+        assert_eq!(inserting(), 1);
+        drop(scripts);
+        assert_eq!(inserting(), 0, "the window is over: queries that wait for documents end, too");
     }
 
     #[test]

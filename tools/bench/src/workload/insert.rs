@@ -23,6 +23,9 @@ pub trait BatchSource: Send {
     /// Appends the documents of the next batch to `out`; nothing when all are made.
     fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch>;
 
+    /// Nobody will ask for a batch any more.
+    fn lost(&mut self) {}
+
     /// Counts of its own.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
@@ -104,6 +107,10 @@ impl<S: BatchSource> Script for Inserter<S> {
             failed.store(true, Ordering::Relaxed);
         }
         Judgement { statement: self.kind, verdict, next: Next::Unit { operations: self.expected } }
+    }
+
+    fn lost(&mut self) {
+        self.source.lost();
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -126,6 +126,8 @@ pub enum Durability {
     Journaled,
     /// `w: "majority"`: synced on most members.
     Majority,
+    /// As the server is set: MySQL's protocol asks for nothing.
+    OfServer,
 }
 
 impl Durability {
@@ -135,13 +137,14 @@ impl Durability {
             Durability::W1 => "w1",
             Durability::Journaled => "j",
             Durability::Majority => "majority",
+            Durability::OfServer => "as the server is set",
         }
     }
 
-    /// The same as a field of a command.
+    /// The same as a field of a command of MongoDB's protocol.
     pub fn write_concern(self) -> Document {
         match self {
-            Durability::W1 => doc! { "w": 1 },
+            Durability::W1 | Durability::OfServer => doc! { "w": 1 },
             Durability::Journaled => doc! { "w": 1, "j": true },
             Durability::Majority => doc! { "w": "majority" },
         }

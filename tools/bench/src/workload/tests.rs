@@ -1,19 +1,22 @@
 //! Whole runs against servers that behave well, badly, or not at all.
 
-use crate::client::{Clients, Listening, Misses, NullServer, Pace, Spacing};
+use crate::client::{Clients, Judgement, Kind, Listening, Misses, NullServer, Pace, Script, Spacing, Turn};
 use crate::run::{Counting, Measured, Observer, Plan, run};
 use crate::target::Target;
+use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
 use crate::workload::load::{Durability, IndexBuild};
 use crate::workload::point::{PointQuery, Projection};
 use crate::workload::sysbench::documents::DataSet;
 use crate::workload::sysbench::loading::Load;
 use crate::workload::{RunNumber, Workload};
-use pando_document::{Document, doc};
+use pando_document::{Document, RawDocument, doc};
 use pando_measuring::counters::{ProcessId, Sources};
 use pando_measuring::random::Generator;
 use pando_measuring::random::distribution::Shape;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const PLAN: Plan =
@@ -115,6 +118,38 @@ fn a_stall_shows_in_every_unit_that_was_due_in_it() {
 }
 
 #[test]
+fn a_stall_shows_in_the_latencies_of_a_kind_of_every_unit_that_was_due_in_it() {
+    struct Endless;
+    impl BatchSource for Endless {
+        fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
+            out.extend_from_slice(doc! { "_id": 1 }.to_raw().as_bytes());
+            Some(Batch { database: "d".into(), collection: "c".into(), documents: 1 })
+        }
+    }
+    let address = server(1, |mut stream| {
+        let mut served = 0;
+        while let Some(id) = read_request(&mut stream) {
+            served += 1;
+            if served == 200 {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            if stream.write_all(&reply_frame(id, &doc! { "n": 1, "ok": 1.0 })).is_err() {
+                return;
+            }
+        }
+    });
+    let inserter = Inserter::new(Durability::W1, Endless, OnFailure::GoOn).of_kind(Kind::new(0));
+    let pace = Pace::Open { rate: 1000.0, spacing: Spacing::Even };
+    let plan = Plan { clients: 1, threads: 1, pace, ..PLAN };
+    let counting = Counting { kinds: 1, misses: Misses::AreFaults };
+    let clients = Clients::of_scripts(vec![Box::new(inserter)]);
+    let measured = run(plan, address, clients, counting, None).expect("the server answers");
+    let latencies = &measured.tally.kinds[0].latencies;
+    let late = latencies.count() - latencies.count_up_to_us(50_000.0);
+    assert!(late >= 200, "of about 250 units: {late}");
+}
+
+#[test]
 fn a_rate_that_the_server_cannot_reach_leaves_units_that_have_not_begun() {
     let address = server(1, |mut stream| {
         let reply = hit();
@@ -203,6 +238,33 @@ fn a_reply_that_comes_in_pieces_is_put_together() {
     let measured = run(PLAN, address, clients(5), QUERIES, None).expect("the server answers");
     assert!(measured.tally.done() > 10, "{}", measured.tally.done());
     assert_eq!(measured.tally.failed, 0, "{:?}", measured.tally.failures);
+}
+
+#[test]
+fn a_script_whose_connection_breaks_is_told_so() {
+    struct Told {
+        script: Box<dyn Script>,
+        lost: Arc<AtomicU32>,
+    }
+    impl Script for Told {
+        fn request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Turn {
+            self.script.request(request_id, out)
+        }
+        fn judge(&mut self, body: &RawDocument) -> Judgement {
+            self.script.judge(body)
+        }
+        fn lost(&mut self) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let hangs_up = server(5, |mut stream| {
+        let _ = read_request(&mut stream);
+    });
+    let lost = Arc::<AtomicU32>::default();
+    let told = |script| -> Box<dyn Script> { Box::new(Told { script, lost: lost.clone() }) };
+    let scripts = clients(5).scripts.into_iter().map(told).collect();
+    run(PLAN, hangs_up, Clients::of_scripts(scripts), QUERIES, None).expect("failures are counted");
+    assert_eq!(lost.load(Ordering::Relaxed), 5, "once for each client");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The source of disk I/O that counts best. The choice, in this order:
 //!
-//! 1. The server's control group, version 2, then version 1, unless it is the root group. It counts the
-//!    server alone.
+//! 1. The server's control group, version 2, then version 1, if all processes in it are the server's. It
+//!    counts the server alone. The root group is none of the server's.
 //! 2. The device under the data folder (`/proc/diskstats`). It counts everybody's I/O.
 //! 3. The server's process (`/proc/PID/io`). It counts bytes only.
 //!
@@ -119,14 +119,29 @@ impl fmt::Display for DiskSource {
     }
 }
 
+/// What a source of disk figures counts, by its text in a file ([`DiskSource`] as text): figures of two
+/// sources that count different things do not compare.
+pub fn counted_by(source: &str) -> &str {
+    let begins_with = |beginning| source.starts_with(beginning);
+    match source {
+        _ if begins_with("cgroup v2 ") => "the server's control group, version 2",
+        _ if begins_with("cgroup v1 ") => "the server's control group, version 1, without buffered writes",
+        _ if begins_with("/proc/diskstats") => "the whole device",
+        _ if begins_with("/proc/") => "the process, bytes when a page gets dirty",
+        other => other,
+    }
+}
+
 impl DiskSource {
     /// The sources that can be read for a server whose data is in this folder, the best first.
     pub fn candidates(server: ProcessId, data_folder: Option<&Path>) -> Vec<DiskSource> {
         let groups = super::read(&server.path("cgroup")).unwrap_or_default();
         let mounts = super::read(Path::new("/proc/self/mounts")).unwrap_or_default();
-        let version_2 =
-            group_folder(&groups, &mounts, "").map(|folder| DiskSource::Cgroup2(folder.join("io.stat")));
-        let version_1 = group_folder(&groups, &mounts, "blkio").map(DiskSource::Cgroup1);
+        let own_group = |controller| {
+            group_folder(&groups, &mounts, controller).filter(|folder| is_of_server(folder, server))
+        };
+        let version_2 = own_group("").map(|folder| DiskSource::Cgroup2(folder.join("io.stat")));
+        let version_1 = own_group("blkio").map(DiskSource::Cgroup1);
         let device = data_folder.and_then(Device::under).map(DiskSource::Device);
         let all = [version_2, version_1, device, Some(DiskSource::Process(server))];
         all.into_iter().flatten().filter(|source| source.read().is_ok()).collect()
@@ -210,6 +225,34 @@ fn of_group_1(requests: &str, bytes: &str) -> Option<DiskCounts> {
         read_bytes: sum(bytes, "Read")?,
         written_bytes: sum(bytes, "Write")?,
     })
+}
+
+/// Whether all processes of a control group, and of the groups in it, are the server or its children. A login
+/// or a container has one group for everything that runs in it, this tool included.
+fn is_of_server(folder: &Path, server: ProcessId) -> bool {
+    let Ok(processes) = super::read(&folder.join("cgroup.procs")) else { return false };
+    let is_its = |line: &str| {
+        let process = line.trim().parse().ok().map(ProcessId::new);
+        // One that has ended since the file was read does nothing any more.
+        let is_over = |process: ProcessId| process.began_ticks().is_none();
+        process.is_some_and(|process| process == server || is_child_of(process, server) || is_over(process))
+    };
+    let within = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    processes.lines().all(is_its)
+        && within.filter(|path| path.is_dir()).all(|folder| is_of_server(&folder, server))
+}
+
+/// Whether a process has the other among its ancestors.
+fn is_child_of(process: ProcessId, ancestor: ProcessId) -> bool {
+    let mut parent = process.parent();
+    // The chain ends at process 1, whose parent is 0.
+    while let Some(process) = parent {
+        if process == ancestor {
+            return true;
+        }
+        parent = process.parent();
+    }
+    false
 }
 
 /// The folder of a process's control group. The root group is none, since it counts the whole machine.
@@ -304,6 +347,43 @@ mod tests {
         assert_eq!(DiskSource::believed(&sources, &[counts(1), counts(7)]), Some(0));
         assert_eq!(DiskSource::believed(&sources, &[counts(0), counts(0)]), Some(1));
         assert_eq!(DiskSource::believed(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_group_is_believed_if_all_processes_in_it_are_the_servers() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("it starts");
+        let (server, helper) = (ProcessId::own(), child.id());
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).expect("writable");
+        let write = |folder: &Path, text: String| {
+            std::fs::write(folder.join("cgroup.procs"), text).expect("writable");
+        };
+        assert!(!is_of_server(folder.path(), server), "it says nothing");
+        write(&inner, String::new());
+        write(folder.path(), format!("{server}\n{helper}\n"));
+        assert!(is_of_server(folder.path(), server), "a child is the server's");
+        assert!(!is_of_server(folder.path(), ProcessId::new(helper)), "somebody else is in it");
+        write(&inner, "1\n".to_owned());
+        assert!(!is_of_server(folder.path(), server), "somebody else is in a group below");
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+    }
+
+    #[test]
+    fn sources_that_count_different_things_are_told_apart_by_their_texts() {
+        let sources = [
+            DiskSource::Cgroup2(PathBuf::from("/a/io.stat")),
+            DiskSource::Cgroup1(PathBuf::from("/a")),
+            DiskSource::Device(Device { major: 8, minor: 0 }),
+            DiskSource::Process(ProcessId::own()),
+        ];
+        let mut counted: Vec<String> =
+            sources.iter().map(|source| counted_by(&source.to_string()).to_owned()).collect();
+        counted.sort();
+        counted.dedup();
+        assert_eq!(counted.len(), sources.len(), "{counted:?}");
+        let of = |device| counted_by(&DiskSource::Device(device).to_string()).to_owned();
+        assert_eq!(of(Device { major: 8, minor: 0 }), of(Device { major: 254, minor: 1 }));
     }
 
     #[test]

@@ -41,6 +41,12 @@ impl ProcessId {
         (stat.state != 'Z').then_some(stat.starttime)
     }
 
+    /// The process that started it; nothing if there is none, or if this one has ended.
+    pub(super) fn parent(self) -> Option<ProcessId> {
+        let stat = self.open().ok()?.stat().ok()?;
+        u32::try_from(stat.ppid).ok().filter(|number| *number > 0).map(ProcessId)
+    }
+
     /// The process for the parsers of `procfs`.
     pub(super) fn open(self) -> Result<Process, CounterError> {
         let number = i32::try_from(self.0).unwrap_or(i32::MAX);

@@ -1,6 +1,7 @@
 //! The caveats of a page: reasons why its figures do not compare, said once at its top.
 
-use super::plain_server_name;
+use super::{is_just_started, plain_server_name};
+use crate::report::differences;
 use crate::report::durability::NO_WRITES;
 use crate::report::failed_cells::{self, FailedCell};
 use crate::report::file::RunFile;
@@ -49,6 +50,7 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
         let all: Vec<String> = readaheads.into_iter().collect();
         caveats.push(format!("readahead differs: {}", all.join(", ")));
     }
+    caveats.extend(differences::within(files));
     // The verb goes with the first number.
     let mut count = |of_one: &str, of_several: &str, is: &dyn Fn(&RunFile) -> bool| {
         let found = files.iter().filter(|file| is(file)).count();
@@ -62,6 +64,9 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
     count("is bound by the client or its ceiling", "are bound by the client or its ceiling", &|file| {
         warned(file, "own ceiling") || warned(file, "client thread was") || warned(file, "the client took")
     });
+    let just_started =
+        "warm on a server that was started right before: its cache had only what the warm-up brought";
+    count(&format!("was {just_started}"), &format!("were {just_started}"), &is_just_started);
     count("is noisy", "are noisy", &|file| warned(file, "noisy"));
     let all_used = "used all of the machine: client and server took CPU from each other";
     count(all_used, all_used, &|file| warned(file, "% idle"));
@@ -90,6 +95,19 @@ mod tests {
             "{all:?}"
         );
         assert!(all[2].starts_with("1 of 3 runs is flagged: it is no measurement"), "{all:?}");
+    }
+
+    #[test]
+    fn servers_that_did_other_things_and_warm_runs_of_new_servers_are_told() {
+        let mut files = vec![file("point", 8, 1.0), file("point", 8, 2.0)];
+        files[1].parameters = serde_json::json!({ "seed": 2 });
+        files[1].labels.insert("state".into(), "warm: the server was started right before; a warm-up".into());
+        let all = caveats(&files);
+        assert_eq!(all[0], "point: what was done differs: seed 1 | seed 2");
+        assert!(
+            all[1].starts_with("1 of 2 runs was warm on a server that was started right before"),
+            "{all:?}"
+        );
     }
 
     #[test]

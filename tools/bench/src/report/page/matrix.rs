@@ -1,7 +1,8 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
 use super::runs::Run;
-use super::{median_rate, plain_server_name, run_label, under};
+use super::{median_rate, plain_server_name, under};
+use crate::report::cache::bytes;
 use crate::report::clients_in_words;
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, escape};
@@ -10,7 +11,7 @@ use pando_measuring::table::{self, optional};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The run and its settings, the size in its cache's name, the cache, and the clients.
+/// The run and its settings, the size of its cache, the cache, and the clients.
 type CacheRow = (String, u64, String, u32);
 
 /// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two
@@ -28,8 +29,9 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
     for file in files {
         let Some(cache) = cache(file) else { continue };
         // Sizes stand in order of their numbers.
-        let size = cache.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-        let apart = [run_label(file), file.settings_apart.as_deref()];
+        let digits = || cache.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+        let size = bytes(file).or_else(digits).unwrap_or(0);
+        let apart = [file.run_label(), file.settings_apart.as_deref()];
         let run: String = apart.into_iter().flatten().map(|part| format!("{part}, ")).collect();
         let row = cells.entry((run, size, cache, file.plan.clients)).or_default();
         row.entry(plain_server_name(file)).or_default().push(file);
@@ -89,7 +91,7 @@ pub fn io_per_operation(runs: &[Run<'_>]) -> String {
 pub fn rate_by_size(runs: &[Run<'_>]) -> String {
     let line = |run: &Run<'_>| {
         let mut sum = 0.0;
-        let points = run.file.figures.timeline.iter().map(|second| {
+        let points = run.file.figures.whole_seconds().iter().map(|second| {
             sum += second.operations as f64;
             (sum, second.operations as f64)
         });

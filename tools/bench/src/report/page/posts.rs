@@ -1,6 +1,7 @@
 //! The posts' tables with ours beside them, in the same shape.
 
-use super::{clients_table, median_rate, plain_server_name, run_label, server_name};
+use super::{clients_table, marked_name, median_rate, plain_server_name};
+use crate::report::FLAGGED;
 use crate::report::figures::{Costs, cpu_percent_by_rate};
 use crate::report::file::RunFile;
 use crate::report::median_of;
@@ -122,9 +123,12 @@ fn by_cache(files: &[&RunFile]) -> String {
     let headings = ["server", "cache", "clients", "tps", "rKB/op", "wKB/op", "dips", "checkpoints"];
     let row = |file: &&RunFile| {
         let each = &file.figures.per_operation;
+        let server = plain_server_name(file);
+        let flag = file.flagged.then_some(FLAGGED);
+        // The cache has a column of its own.
+        let parts: Vec<&str> = std::iter::once(server.as_str()).chain(file.run_label()).chain(flag).collect();
         vec![
-            run_label(file)
-                .map_or_else(|| plain_server_name(file), |run| format!("{}, {run}", plain_server_name(file))),
+            parts.join(", "),
             optional(file.labels.get("cache"), String::clone),
             file.plan.clients.to_string(),
             number(file.figures.rate),
@@ -141,7 +145,7 @@ fn reads(files: &[&RunFile]) -> String {
     let row = |file: &&RunFile| {
         let rounds: Vec<f64> = file.figures.kinds.iter().map(|kind| kind.done as f64).collect();
         vec![
-            server_name(file),
+            marked_name(file),
             number(file.figures.rate),
             rounds.len().to_string(),
             short(file.figures.per_operation.disk_reads),
@@ -169,7 +173,7 @@ fn per_documents(files: &[&RunFile]) -> String {
         let cpu = figures.machine.map(|shares| cpu_percent_by_rate(shares, figures.rate));
         let folder = file.why.sizes.and_then(|sizes| sizes.folder);
         vec![
-            server_name(file),
+            marked_name(file),
             number(figures.rate),
             norm(each.machine_switches),
             norm(cpu),

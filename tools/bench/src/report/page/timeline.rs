@@ -11,10 +11,10 @@ use std::fmt::Write as _;
 /// Operations per second over time: all runs over each other, then each with its dips and checkpoints, all on
 /// one scale.
 pub fn throughput(runs: &[Run<'_>]) -> String {
-    let timed: Vec<&Run<'_>> = runs.iter().filter(|run| run.file.figures.timeline.len() > 1).collect();
+    let timed: Vec<&Run<'_>> = runs.iter().filter(|run| run.file.figures.whole_seconds().len() > 1).collect();
     let y_least = timed
         .iter()
-        .flat_map(|run| &run.file.figures.timeline)
+        .flat_map(|run| run.file.figures.whole_seconds())
         .map(|second| second.operations as f64)
         .fold(0.0, f64::max);
     let mut html = overlaid(&timed);
@@ -64,10 +64,10 @@ fn overlaid(runs: &[&Run<'_>]) -> String {
     format!("<div><h4>{} per second, all runs</h4>{}</div>", escape(&runs[0].file.operations), chart.render())
 }
 
-/// The end of each second, and the operations of the second.
+/// The end of each whole second, and the operations of the second.
 fn rates_of(file: &RunFile) -> Vec<(f64, f64)> {
     let ends = (1_u32..).map(f64::from);
-    ends.zip(file.figures.timeline.iter().map(|second| second.operations as f64)).collect()
+    ends.zip(file.figures.whole_seconds().iter().map(|second| second.operations as f64)).collect()
 }
 
 /// Dips and checkpoints, where the points of their seconds are.

@@ -8,8 +8,8 @@
 //! # Not here
 //! Whether the posts' conclusions hold: [`posts`](super::posts).
 
+use super::plain_server_name;
 use super::runs::Colours;
-use super::{plain_server_name, run_label};
 use crate::report::file::RunFile;
 use crate::report::{clients_in_words, runs_in_words};
 use pando_measuring::chart::escape;
@@ -124,7 +124,7 @@ fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
         let cache = file.labels.get("cache").map_or("", String::as_str);
         let settings = file.settings_apart.as_deref().unwrap_or_default();
         let work =
-            Work { workload: &file.workload, run: run_label(file).unwrap_or_default(), cache, settings };
+            Work { workload: &file.workload, run: file.run_label().unwrap_or_default(), cache, settings };
         alike.entry(work).or_default().push(file);
     }
     alike.into_iter().filter_map(|(work, files)| comparison(work, &files)).collect()

@@ -1,0 +1,154 @@
+//! The conditions in which runs differ that stand beside each other: reasons why their figures do not
+//! compare. Comparisons of two folders and reports of one have the same list.
+
+use super::durability::NO_WRITES;
+use super::file::RunFile;
+use super::settings;
+use pando_measuring::counters::counted_by;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The parameters of the workload.
+    Work,
+    Window,
+    Machine,
+    Readahead,
+    Durability,
+    Cache,
+    Cap,
+    /// What the counter of the disk figures counts.
+    DiskSource,
+}
+
+/// A condition in which some runs differ, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub condition: Condition,
+    pub text: String,
+}
+
+/// A condition, its name, and its value of a run; nothing where a run says nothing of it.
+type Question = (Condition, &'static str, fn(&RunFile) -> Option<String>);
+
+const QUESTIONS: [Question; 7] = [
+    (Condition::Window, "the window", |file| Some(format!("{} s", file.plan.duration_s))),
+    (Condition::Machine, "the machine", |file| {
+        let model = file.machine.cpu_model.clone().unwrap_or_default();
+        Some(format!("{} x {model}", file.machine.cores))
+    }),
+    (Condition::Readahead, "readahead", |file| {
+        Some(file.machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB")))
+    }),
+    (Condition::Durability, "durability", |file| {
+        Some(file.durability.clone()).filter(|durability| durability != NO_WRITES && !durability.is_empty())
+    }),
+    (Condition::Cache, "the cache", |file| Some(label_or_none(file, "cache"))),
+    (Condition::Cap, "the cap", |file| Some(label_or_none(file, "cap"))),
+    (Condition::DiskSource, "the counter of disk figures", |file| {
+        file.figures.disk_source.as_deref().map(|source| counted_by(source).to_owned())
+    }),
+];
+
+fn label_or_none(file: &RunFile, name: &str) -> String {
+    file.labels.get(name).cloned().unwrap_or_else(|| "none".to_owned())
+}
+
+/// The conditions in which these runs differ.
+pub fn of(files: &[&RunFile]) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let parameters = settings::differences(files);
+    if !parameters.is_empty() {
+        let text = format!("what was done differs: {}", parameters.join("; "));
+        differences.push(Difference { condition: Condition::Work, text });
+    }
+    for (condition, name, value) in QUESTIONS {
+        let values: BTreeSet<String> = files.iter().filter_map(|file| value(file)).collect();
+        if values.len() > 1 {
+            let values: Vec<String> = values.into_iter().collect();
+            let text = format!("{name} differs: {}", values.join(" | "));
+            differences.push(Difference { condition, text });
+        }
+    }
+    differences
+}
+
+/// The differences among the runs of a report, each said once, behind the names of the comparisons that have
+/// it. Runs of one workload, run of the suite, cache and settings are a comparison; the disk figures of a
+/// workload stand in one table.
+pub fn within(files: &[RunFile]) -> Vec<String> {
+    let compared = |file: &RunFile| {
+        let cache = file.labels.get("cache").map(String::as_str);
+        let parts = [Some(file.workload.as_str()), file.run_label(), cache, file.settings_apart.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |name_of: &dyn Fn(&RunFile) -> String, conditions: &[Condition]| {
+        let mut groups: BTreeMap<String, Vec<&RunFile>> = BTreeMap::new();
+        files.iter().for_each(|file| groups.entry(name_of(file)).or_default().push(file));
+        for (name, files) in groups {
+            let asked = of(&files).into_iter().filter(|found| conditions.contains(&found.condition));
+            asked.for_each(|found| names.entry(found.text).or_default().push(name.clone()));
+        }
+    };
+    add(&compared, &[Condition::Work, Condition::Window, Condition::Cap]);
+    add(&|file| file.workload.clone(), &[Condition::DiskSource]);
+    names.into_iter().map(|(text, names)| format!("{}: {text}", names.join("; "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::file;
+    use super::*;
+
+    fn of_server(server: &str, batch: u32) -> RunFile {
+        let mut file = file("iibench", 8, 1.0);
+        file.labels.insert("server".into(), server.into());
+        file.parameters = serde_json::json!({ "batch": batch });
+        file
+    }
+
+    #[test]
+    fn every_condition_in_which_runs_differ_is_named() {
+        let (mut first, mut second) = (of_server("a", 100), of_server("b", 1000));
+        assert_eq!(of(&[&first, &first]), []);
+        second.plan.duration_s = 60;
+        second.machine.cores += 1;
+        (first.machine.read_ahead_kb, second.machine.read_ahead_kb) = (Some(8), Some(128));
+        (first.durability, second.durability) = ("synced".into(), "not synced".into());
+        for (name, text) in [("cache", "8 GB"), ("cap", "16 GB")] {
+            second.labels.insert(name.into(), text.into());
+        }
+        first.figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
+        second.figures.disk_source = Some("/proc/7/io, bytes only".into());
+        let texts: Vec<String> = of(&[&first, &second]).into_iter().map(|found| found.text).collect();
+        for part in [
+            "what was done differs: batch 100 | batch 1000",
+            "the window differs: 2 s | 60 s",
+            "the machine differs: ",
+            "readahead differs: 128 KB | 8 KB",
+            "durability differs: not synced | synced",
+            "the cache differs: 8 GB | none",
+            "the cap differs: 16 GB | none",
+            "the counter of disk figures differs: ",
+        ] {
+            assert!(texts.iter().any(|text| text.starts_with(part)), "{part}: {texts:?}");
+        }
+        second.durability = NO_WRITES.into();
+        let differs = |found: &Difference| found.condition == Condition::Durability;
+        assert!(!of(&[&first, &second]).iter().any(differs), "who writes nothing promises nothing");
+    }
+
+    #[test]
+    fn servers_of_a_report_that_did_other_things_are_told_and_its_caches_are_not() {
+        let mut files = vec![of_server("a", 100), of_server("b", 1000)];
+        assert_eq!(within(&files), ["iibench: what was done differs: batch 100 | batch 1000"]);
+        files[0].labels.insert("cache".into(), "64 MB".into());
+        files[1].labels.insert("cache".into(), "128 MB".into());
+        assert_eq!(within(&files), Vec::<String>::new(), "they are not compared with each other");
+        files[0].figures.disk_source = Some("cgroup v1 /a, without buffered writes".into());
+        files[1].figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
+        let told = within(&files);
+        assert!(told[0].starts_with("iibench: the counter of disk figures differs: "), "{told:?}");
+    }
+}
