@@ -113,9 +113,8 @@ impl FileSystem for RealFileSystem {
             return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: None });
         }
         // The number is for people; the lock itself is the kernel's and ends with the process however that
-        // dies.
-        file.set_len(0).map_err(failed)?;
-        file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
+        // dies. On a full disk it cannot be written, and the store opens all the same.
+        let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
         Ok(FolderLock::held_by([file, opened]))
     }
 

@@ -1,6 +1,8 @@
 //! Capabilities: an engine's declarations about itself, as plain data. The conformance suite checks every
 //! claim.
 
+use std::time::Duration;
+
 /// When the loser of two transactions that update one key learns of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictTime {
@@ -55,6 +57,10 @@ pub enum Compacting {
     /// go on, it fails as [`Busy`](crate::ErrorKind::Busy).
     WithoutTransactions,
 }
+
+/// The longest that a commit to a shared store takes, from its call on. After that nothing of it is sent any
+/// more. Servers rest on it when they hold another one for dead.
+pub const SHARED_COMMIT_MAX: Duration = Duration::from_secs(16);
 
 /// Whether several servers may have one store open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

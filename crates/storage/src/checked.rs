@@ -155,6 +155,18 @@ impl Engine for CheckedEngine {
         self.inner.waits()
     }
 
+    fn commits_between(&self, older: SnapshotTimestamp, newer: SnapshotTimestamp) -> Option<u64> {
+        self.inner.commits_between(older, newer)
+    }
+
+    fn failure(&self) -> Option<StorageError> {
+        let failure = self.inner.failure();
+        if let Some(failure) = &failure {
+            assert!(failure.kind().poisons_engine(), "an engine that has stopped itself says {failure:?}");
+        }
+        failure
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.inner.settings()
     }

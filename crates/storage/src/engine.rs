@@ -205,6 +205,18 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// The commits from one snapshot to a newer one. `None` where timestamps do not count commits: those of a
+    /// cluster are the time of its clock.
+    fn commits_between(&self, older: SnapshotTimestamp, newer: SnapshotTimestamp) -> Option<u64> {
+        Some(newer.get().saturating_sub(older.get()))
+    }
+
+    /// The failure after which the engine has stopped itself, such as a failed sync of its log. It takes no
+    /// write any more, and only opening the store again helps. `None` while it works, and once it is closed.
+    fn failure(&self) -> Option<StorageError> {
+        None
+    }
+
     /// The settings that can be changed while the engine is open, by the engine's own names, with their
     /// present values.
     fn settings(&self) -> Vec<(&'static str, String)> {

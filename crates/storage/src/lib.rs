@@ -119,7 +119,7 @@ pub use batch::{Batch, BatchLimits, ScanEnd};
 pub use bytes::Bytes;
 pub use capabilities::{
     CachedReads, Capabilities, Compacting, ConflictTime, EstimateOrigin, History, Merging, Persistence,
-    RangeDeletes, ReadClaiming, Sharing,
+    RangeDeletes, ReadClaiming, SHARED_COMMIT_MAX, Sharing,
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;

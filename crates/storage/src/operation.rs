@@ -94,6 +94,18 @@ impl Operation {
     pub fn limit_time(&self, began: Monotonic, limit: Duration) {
         let deadline = began.plus(limit).since_start().as_nanos();
         self.deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
+        self.show_end();
+    }
+
+    /// Has waits of the thread for other machines end with the operation.
+    fn show_end(&self) {
+        let of = |deadline: &AtomicU64| Some(deadline.load(Ordering::Relaxed)).filter(|at| *at != 0);
+        let ends = [of(&self.deadline), of(&self.client_deadline)];
+        self.device.set_end(ends.into_iter().flatten().min().unwrap_or(NEVER));
+        // One by another thread may have come in between.
+        if self.interruption.load(Ordering::SeqCst) != 0 {
+            self.device.set_end(0);
+        }
     }
 
     /// Ends the operation after this time, because its client is gone. A short one is done before. A second
@@ -105,6 +117,7 @@ impl Operation {
         let is_new = |earlier| (earlier == NEVER || earlier == 0).then_some(deadline);
         if self.client_deadline.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_new).is_ok() {
             // A wait has less time from now on.
+            self.show_end();
             self.fire_signal();
         }
     }
@@ -124,6 +137,7 @@ impl Operation {
     pub fn interrupt(&self, interruption: Interruption) {
         let _first_stays =
             self.interruption.compare_exchange(0, interruption.code(), Ordering::SeqCst, Ordering::SeqCst);
+        self.show_end();
         self.fire_signal();
     }
 
@@ -289,6 +303,27 @@ mod tests {
         assert_eq!(operation.check_now(), Err(Interruption::ClientGone));
         operation.begin();
         assert_eq!(operation.check_now(), Ok(()), "the next request has its own time");
+    }
+
+    #[test]
+    fn the_thread_of_an_operation_knows_when_its_waits_have_to_end() {
+        let simulation = Environment::simulated(1);
+        let clock = simulation.environment.clock();
+        let left = || DeviceAccount::time_left_of_thread(|| clock.monotonic());
+        let operation = Operation::new(clock);
+        operation.begin();
+        assert_eq!(left(), None, "the thread has no operation");
+        let _charge = operation.device().charge_thread();
+        assert_eq!(left(), None);
+        operation.limit_time(clock.monotonic(), Duration::from_millis(50));
+        simulation.clock.advance(Duration::from_millis(20));
+        assert_eq!(left(), Some(Duration::from_millis(30)));
+        operation.end_without_client(Duration::from_millis(10));
+        assert_eq!(left(), Some(Duration::from_millis(10)));
+        operation.interrupt(Interruption::Killed);
+        assert_eq!(left(), Some(Duration::ZERO));
+        operation.begin();
+        assert_eq!(left(), None, "the next request has its own time");
     }
 
     #[test]

@@ -38,7 +38,7 @@ use pando_environment::{Access, AlignedBuffer, Environment, File, FolderLock, Op
 use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, Lsn, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::base::UNIT_BYTES;
+use crate::base::{UNIT_BYTES, create_durable_folder};
 use crate::error::BetreeError;
 use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
 use crate::space::{IntervalSet, PinnedGeneration, Shutdown, Superblock};
@@ -94,7 +94,7 @@ impl BackupJob {
         let base = request.since.map(|since| read_manifest(environment, since)).transpose()?;
         let files = environment.files();
         let failed = |error| BackupError::of(folder, error);
-        files.create_dir(folder).map_err(failed)?;
+        create_durable_folder(files.as_ref(), folder).map_err(failed)?;
         let lock = files.lock(folder).map_err(failed)?;
         check_folder(environment, folder)?;
         match store.checkpointer.checkpoint(Shutdown::Running) {

@@ -1,5 +1,5 @@
 //! The vocabulary of the engine: ids and addresses, log positions, pointers, key spans, field encoding,
-//! counters.
+//! counters, durable folders.
 //!
 //! Every other room stands on this one. It uses none of them.
 
@@ -7,6 +7,7 @@ mod address;
 mod codec;
 pub(crate) mod columns;
 mod counter;
+mod durable_folder;
 mod fields;
 mod format_error;
 mod key_span;
@@ -22,6 +23,7 @@ pub(crate) use address::{
 pub(crate) use codec::{BUILT_CODECS, Codec, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS, FEATURE_PATCHES};
 pub(crate) use columns::{Columns, Rows};
 pub(crate) use counter::{Counter, stripe};
+pub(crate) use durable_folder::create_durable_folder;
 pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};
 pub(crate) use format_error::FORMAT_VERSION;
 pub use format_error::FormatError;

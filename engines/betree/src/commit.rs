@@ -114,8 +114,11 @@ impl Committer {
         if lsn.get().is_multiple_of(HORIZON_COMMITS) {
             self.visibility.refresh();
         }
-        if durability == Durability::Logged {
-            self.gate.log().write_through(lsn)?;
+        match durability {
+            Durability::Logged => self.gate.log().write_through(lsn)?,
+            // The append of a large record may have failed to write it, and nobody asks again.
+            Durability::None => self.gate.log().check_poison()?,
+            Durability::Synced => {}
         }
         Ok(CommitReceipt { timestamp, lsn })
     }

@@ -89,6 +89,7 @@ impl Betree {
             return Err(BetreeError::NameTaken(name.to_owned()));
         }
         let id = TreeId::new(naming.next);
+        naming.take_catalog_room(name, &options.entries)?;
         let payload = write_create_tree(id, name, &options.entries);
         let lsn = {
             let _gate = store.gate.enter();
@@ -303,6 +304,11 @@ impl Engine for Betree {
 
     fn waits(&self) -> Vec<Wait> {
         crate::statistics::all_waits(&self.store)
+    }
+
+    fn failure(&self) -> Option<StorageError> {
+        let of_log = self.store.gate.log().check_poison().err().map(StorageError::from);
+        of_log.or_else(|| self.store.blocks.store().check_poison().err().map(StorageError::from))
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {

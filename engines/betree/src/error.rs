@@ -72,6 +72,16 @@ pub enum BetreeError {
     /// A tree of that name exists.
     #[error("a tree named {0:?} exists")]
     NameTaken(String),
+    /// The catalog has no room for another tree.
+    #[error(
+        "no collection or index can be created: the list of the {trees} that there are may have {limit} bytes; drop collections or indexes"
+    )]
+    TooManyTrees {
+        /// How many there are.
+        trees: usize,
+        /// The greatest length of the catalog, in bytes.
+        limit: u64,
+    },
     /// A tree cannot have this name.
     #[error("a tree's name has at most {limit} bytes, this one has {bytes}")]
     NameTooLong {
@@ -178,6 +188,7 @@ impl BetreeError {
             BetreeError::NoTree(_) => ErrorKind::NotFound,
             BetreeError::NameTaken(_)
             | BetreeError::NameTooLong { .. }
+            | BetreeError::TooManyTrees { .. }
             | BetreeError::UnknownOption { .. }
             | BetreeError::BadOption { .. }
             | BetreeError::TooManyChanges { .. }

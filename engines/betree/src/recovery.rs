@@ -4,7 +4,8 @@
 //!    it is needed.
 //! 2. The log is replayed from the superblock's position, record by record, straight into the buffers, as
 //!    commits are. A partition skips records that have left its buffers already. Flushes go on meanwhile, so
-//!    that memory stays within its budget.
+//!    that memory stays within its budget. A tree with a damaged block is not flushed: its writes stay
+//!    buffered, and the store opens.
 //! 3. There is nothing to undo: the log holds committed writes only. A large commit
 //!    ([`crate::commit::large_commit`]) with its end record is completed, one without is skipped.
 //!
@@ -107,6 +108,7 @@ fn recover(
     store.gate.set_replayed(Lsn::new(superblock.log_position().lsn().get().saturating_sub(1)));
     store.visibility.publisher.start_at(superblock.last_commit());
     store.checkpointer.state.start_from(end, store.environment.clock().monotonic(), superblock.catalog());
+    store.monitor.begin_opening();
     tasks.start_flushers()?;
     let mut large = LargeReplay::new(store, superblock.log_position().lsn());
     let mut replay = |record: LogRecord<'_>| replay(store, &mut large, &record).map_err(StorageError::from);
@@ -129,7 +131,9 @@ fn recover(
     large.finish(store)?;
     store.visibility.refresh();
     // After the replay the budget is smaller, and the first commits must not wait for that.
-    store.scheduler.make_replay_room(store.buffers.budget() / 4 * 3)
+    store.scheduler.make_replay_room(store.buffers.budget() / 4 * 3)?;
+    store.monitor.end_opening();
+    Ok(())
 }
 
 fn load_trees(store: &Store, superblock: &Superblock) -> Result<(), BetreeError> {
@@ -137,6 +141,7 @@ fn load_trees(store: &Store, superblock: &Superblock) -> Result<(), BetreeError>
     naming.next = superblock.next_tree().max(1);
     let Some(pointer) = superblock.catalog() else { return Ok(()) };
     let raw = store.blocks.store().read_block(&pointer)?;
+    naming.catalog_bytes = raw.len() as u64;
     let offset = pointer.address().byte_offset();
     let stored = catalog::decode(&raw).map_err(|source| BetreeError::Format { offset, source })?;
     let mut trees = Vec::new();

@@ -16,12 +16,20 @@ use pando_storage::{
 const FOLDER: &str = "/store";
 
 fn open(simulation: &Simulation) -> Result<SharedEngine, StorageError> {
+    open_with(simulation, 1 << 20, 4 << 20)
+}
+
+fn open_with(
+    simulation: &Simulation,
+    cache_bytes: u64,
+    log_budget_bytes: u64,
+) -> Result<SharedEngine, StorageError> {
     let entries = [("pageSize", "1KB"), ("leafSize", "8KB"), ("fanout", "4")];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
-    options.cache_bytes = 1 << 20;
+    options.cache_bytes = cache_bytes;
     options.partition_bytes = 32 << 10;
-    options.log_budget_bytes = 4 << 20;
+    options.log_budget_bytes = log_budget_bytes;
     let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options)?;
     Ok(CheckedEngine::shared(engine as Arc<dyn Engine>))
 }
@@ -165,6 +173,8 @@ fn after_a_failed_sync_of_the_log_nothing_is_written_and_reads_go_on() {
     simulation.disk.inject(FaultRule::new(Operation::Sync, Fault::InputOutputError).on("wal"));
     let outcome = engine.wait_durable(receipt, Durability::Synced);
     assert_eq!(outcome.expect_err("the sync fails").kind(), ErrorKind::Closed);
+    let failure = engine.failure().expect("the engine has stopped itself").to_string();
+    assert!(failure.contains("the log has stopped"), "{failure}");
     assert_eq!(put(&engine, tree, 1).expect_err("the log is not trusted").kind(), ErrorKind::Closed);
     assert!(engine.checkpoint().is_err(), "what the log may have lost is not made durable");
     assert_holds(&engine, tree, 1);
@@ -179,7 +189,9 @@ fn after_a_failed_sync_of_the_data_no_checkpoint_is_made_and_the_next_open_finds
         put(&engine, tree, number).expect("the put succeeds");
     }
     simulation.disk.inject(FaultRule::new(Operation::Sync, Fault::InputOutputError).on("data"));
+    assert!(engine.failure().is_none());
     assert_eq!(engine.checkpoint().expect_err("the sync fails").kind(), ErrorKind::Closed);
+    assert_eq!(engine.failure().map(|failure| failure.kind()), Some(ErrorKind::Closed));
     assert!(engine.checkpoint().is_err(), "a second sync would lie");
     assert_holds(&engine, tree, 500);
     drop(engine);
@@ -221,6 +233,100 @@ fn a_damaged_collection_can_be_dropped_and_stops_no_checkpoint_of_the_others() {
         engine.close().expect("the store closes");
     }
     assert!(noticed > 0, "no flip hit what dropping reads");
+}
+
+#[test]
+fn after_a_kill_damage_of_one_collection_keeps_no_other_from_being_opened_and_checkpointed() {
+    let mut noticed = 0;
+    for step in 0..40 {
+        let simulation = Environment::simulated(8);
+        let Some([damaged, other]) = damage_a_collection_and_kill(&simulation, step) else { continue };
+        let engine = open(&simulation).expect("the store opens beside the damage");
+        assert_holds(&engine, other, 1_000);
+        let is_noticed = figure(&engine, "flushes.failed") > 0;
+        // The checkpoint of its own accord after a replay.
+        simulation.tasks.run_until_idle();
+        assert!(!is_noticed || figure(&engine, "checkpoints.failed") > 0, "damage is reported");
+        simulation.disk.kill();
+        drop(engine);
+        let engine = open(&simulation).expect("the store opens again");
+        let replayed = figure(&engine, "recovery.records");
+        assert!(replayed < 1_700, "the image has the progress of the other, and {replayed} are replayed");
+        assert_holds(&engine, other, 1_000);
+        engine.drop_tree(damaged).expect("it is dropped");
+        engine.checkpoint().expect("a checkpoint is made");
+        for number in 1_000..2_000 {
+            put(&engine, other, number).expect("writes go on");
+        }
+        engine.close().expect("the store closes");
+        drop(engine);
+        assert_holds(&open(&simulation).expect("the store opens"), other, 2_000);
+        noticed += u32::from(is_noticed);
+    }
+    assert!(noticed > 0, "no flip hit what a flush reads");
+}
+
+/// Makes two collections, flips a bit of the data file, writes to the second and then to the first, and kills
+/// the process before any of these writes has left the log. `None` if the flip hits what opening needs.
+fn damage_a_collection_and_kill(simulation: &Simulation, step: usize) -> Option<[TreeId; 2]> {
+    let engine = open(simulation).expect("the store opens");
+    // Without runs, so that flushes read leaves.
+    let options = TreeOptions { entries: vec![("bufferPercent".to_owned(), "0".to_owned())] };
+    let trees =
+        ["damaged", "other"].map(|name| engine.create_tree(name, &options).expect("the tree is created"));
+    for number in 0..300 {
+        put(&engine, trees[0], number).expect("the put succeeds");
+    }
+    engine.close().expect("the store closes");
+    drop(engine);
+    let data = Path::new(FOLDER).join("data.0000");
+    let bytes = simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("it is written");
+    // Behind the superblocks.
+    let head = 128 << 10;
+    simulation.disk.flip_bit(&data, (head + (bytes - head) * step / 40) * 8 + step % 8);
+    // No write fills these buffers. The smaller ones of the next open are filled while the log is replayed.
+    let engine = open_with(simulation, 16 << 20, 4 << 20).ok()?;
+    for number in 0..1_000 {
+        put(&engine, trees[1], number).expect("the put succeeds");
+    }
+    for number in 0..800 {
+        put(&engine, trees[0], number).expect("writes are blind");
+    }
+    simulation.disk.kill();
+    Some(trees)
+}
+
+#[test]
+fn where_the_log_fails_under_several_committers_all_of_them_return() {
+    for round in 0..20 {
+        let simulation = Environment::simulated(9);
+        let engine = open_with(&simulation, 128 << 20, 256 << 20).expect("the store opens");
+        let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+        let rule = FaultRule::new(Operation::Write, Fault::InputOutputError).on("wal");
+        simulation.disk.inject(rule.after(round % 3));
+        let (tell, told) = std::sync::mpsc::channel();
+        for writer in 0..4 {
+            let (engine, tell) = (Arc::clone(&engine), tell.clone());
+            std::thread::spawn(move || {
+                let outcomes = (0..100).map(|number| put_large(&engine, tree, writer * 1_000 + number));
+                let failure = outcomes.filter_map(Result::err).next().expect("the log takes no more");
+                tell.send(failure.kind()).expect("the test waits");
+            });
+        }
+        for _ in 0..4 {
+            let kind = told.recv_timeout(Duration::from_secs(60)).expect("every committer returns");
+            assert_eq!(kind, ErrorKind::Closed);
+        }
+    }
+}
+
+/// Commits so much that the append of some commit writes the log by itself.
+fn put_large(engine: &SharedEngine, tree: TreeId, number: u32) -> Result<(), StorageError> {
+    let mut writer = engine.begin(Begin::WRITE)?;
+    // The log compresses repetitions.
+    let long: Vec<u8> = (0..1_500).flat_map(|part| value(number * 1_500 + part)).collect();
+    writer.put(tree, &key(number), &long)?;
+    writer.commit(Durability::None).map(|_| ())
 }
 
 fn figure(engine: &SharedEngine, wanted: &str) -> u64 {

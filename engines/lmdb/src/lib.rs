@@ -287,6 +287,12 @@ impl Engine for LmdbEngine {
         }
     }
 
+    fn failure(&self) -> Option<StorageError> {
+        // A closed store fails those who still wait for a sync.
+        let is_closed = self.store.is_closed.load(Ordering::Acquire);
+        if is_closed { None } else { self.store.sync_state.check_healthy().err() }
+    }
+
     fn statistics(&self) -> Statistics {
         let store = &self.store;
         let mut statistics = Statistics::new();

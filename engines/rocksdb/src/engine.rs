@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use pando_environment::{Access, Environment, OpenMode, Step, Task};
@@ -224,6 +224,12 @@ impl Engine for RocksdbEngine {
 
     fn waits(&self) -> Vec<Wait> {
         self.store.waits()
+    }
+
+    fn failure(&self) -> Option<StorageError> {
+        // A closed store fails those who still wait for a sync.
+        let is_closed = self.store.is_closed.load(Ordering::Acquire);
+        if is_closed { None } else { self.store.sync_state.check_healthy().err() }
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {

@@ -267,6 +267,12 @@ impl Engine for WiredTigerEngine {
         }
     }
 
+    fn failure(&self) -> Option<StorageError> {
+        // A closed store fails those who still wait for a sync.
+        let is_closed = self.store.is_closed.load(Ordering::Acquire);
+        if is_closed { None } else { self.store.sync_state.check_healthy().err() }
+    }
+
     fn statistics(&self) -> Statistics {
         let mut statistics = figures::statistics(&self.store);
         // A file that was removed meanwhile is no reason to have no figures.

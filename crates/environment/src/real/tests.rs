@@ -69,6 +69,18 @@ fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
 }
 
 #[test]
+fn a_disk_without_room_for_the_number_of_the_process_keeps_no_folder_closed() {
+    let (folder, full) = (fixture(), Path::new("/dev/full"));
+    if !full.exists() {
+        return;
+    }
+    std::os::unix::fs::symlink(full, folder.path().join(LOCK_FILE)).unwrap();
+    let lock = RealFileSystem.lock(folder.path()).unwrap();
+    assert!(matches!(RealFileSystem.lock(folder.path()), Err(EnvironmentError::Locked { .. })));
+    drop(lock);
+}
+
+#[test]
 fn a_folder_whose_lock_file_was_removed_is_still_locked() {
     let folder = fixture();
     let lock = RealFileSystem.lock(folder.path()).unwrap();

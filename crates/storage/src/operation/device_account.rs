@@ -5,14 +5,19 @@
 //! background work is charged to nobody. A worker that reads ahead for others has an account of its own, and
 //! who takes the pages takes over the charge.
 //!
+//! An engine whose reads wait for other machines asks by the thread, too, when such a wait has to end
+//! ([`DeviceAccount::time_left_of_thread`]).
+//!
 //! # Invariants
-//! - Only counts and names of waits go by the thread. Interruptions never do: each function that may end
-//!   early has its operation as a parameter.
+//! - Counts, names of waits and the end of a wait for other machines go by the thread. Other interruptions do
+//!   not: each function that may end early has its operation as a parameter.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use pando_environment::Monotonic;
 
 use super::wait::CurrentWait;
 use super::{OperationWait, add};
@@ -21,13 +26,30 @@ thread_local! {
     static OF_THREAD: RefCell<Option<Arc<DeviceAccount>>> = const { RefCell::new(None) };
 }
 
+/// The end of an operation without a time limit.
+const NEVER: u64 = u64::MAX;
+
 /// See the module's head.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DeviceAccount {
     pages: AtomicU64,
     bytes: AtomicU64,
     nanos: AtomicU64,
     pub(super) wait: CurrentWait,
+    /// When the operation has to end, in nanoseconds of the monotonic clock; 0 at once.
+    ends_at: AtomicU64,
+}
+
+impl Default for DeviceAccount {
+    fn default() -> DeviceAccount {
+        DeviceAccount {
+            pages: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+            nanos: AtomicU64::default(),
+            wait: CurrentWait::default(),
+            ends_at: AtomicU64::new(NEVER),
+        }
+    }
 }
 
 /// Reads of the device.
@@ -84,6 +106,24 @@ impl DeviceAccount {
         DeviceWait { account }
     }
 
+    /// The time that the operation of this thread has left, by the clock of its environment: zero where it
+    /// was interrupted, `None` where it has no limit or the thread has no operation.
+    pub fn time_left_of_thread(now: impl FnOnce() -> Monotonic) -> Option<Duration> {
+        let ends_at = OF_THREAD.with_borrow(|account| {
+            account.as_ref().map_or(NEVER, |account| account.ends_at.load(Ordering::SeqCst))
+        });
+        match ends_at {
+            NEVER => None,
+            0 => Some(Duration::ZERO),
+            ends_at => Some(Duration::from_nanos(ends_at).saturating_sub(now().since_start())),
+        }
+    }
+
+    /// Sets the moment at which the operation has to end, in nanoseconds of the monotonic clock.
+    pub(super) fn set_end(&self, nanos: u64) {
+        self.ends_at.store(nanos, Ordering::SeqCst);
+    }
+
     /// Adds reads.
     pub fn add(&self, reads: DeviceReads) {
         add(&self.pages, reads.pages);
@@ -100,8 +140,9 @@ impl DeviceAccount {
         }
     }
 
-    /// Sets the reads to zero.
+    /// Sets the reads to zero, and the end to never.
     pub(super) fn clear(&self) {
+        self.set_end(NEVER);
         [&self.pages, &self.bytes, &self.nanos].into_iter().for_each(|sum| sum.store(0, Ordering::Relaxed));
     }
 }

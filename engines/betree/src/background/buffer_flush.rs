@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pando_environment::Clock;
 use pando_environment::sync::MutexGuard;
-use pando_storage::Lsn;
+use pando_storage::{ErrorKind, Lsn};
 
 use super::backlog::Backlog;
 use super::flush_monitor::FlushMonitor;
@@ -117,7 +117,12 @@ impl BufferFlusher {
         let time = self.clock.monotonic().since(began);
         match &outcome {
             Ok(_) => self.counters.flushes.add(1),
-            Err(_) => self.counters.failed_flushes.add(1),
+            Err(error) => {
+                self.counters.failed_flushes.add(1);
+                if error.kind() == ErrorKind::Corrupt {
+                    self.monitor.note_damage(tree);
+                }
+            }
         }
         self.counters.flush_nanos.add(time.as_nanos() as u64);
         self.monitor.note_flush(&outcome, time);

@@ -18,6 +18,10 @@
 //! A failed checkpoint changes nothing: its space changes are kept for the next attempt. A failed sync stops
 //! the engine. A dropped tree that is damaged stays in the catalog as dropped. It keeps its room, since the
 //! walk cannot find all of it. `checkpoints.failed_drops` counts such trees.
+//!
+//! A live tree that is damaged cannot be flushed. Its buffers stay, and so does the log from its oldest
+//! buffered record on. The image is made even so: it has the progress of all other trees. The checkpoint
+//! reports the damage after that, and commits that find the log full fail with it until the tree is dropped.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
@@ -25,7 +29,7 @@ use std::sync::{Arc, Weak};
 
 use pando_environment::sync::{Mutex, MutexGuard};
 use pando_environment::{Clock, Monotonic};
-use pando_storage::{CommitTimestamp, Lsn, TreeId};
+use pando_storage::{CommitTimestamp, ErrorKind, Lsn, TreeId};
 
 use super::buffer_age::AgedBuffers;
 use super::buffer_flush::BufferFlusher;
@@ -66,6 +70,8 @@ pub(crate) struct CheckpointState {
     replayed: AtomicBool,
     /// Why the last checkpoint failed, if it did.
     failure: Mutex<Option<BetreeError>>,
+    /// The last checkpoint could not flush a damaged tree. So its image may have released no log.
+    keeps_log: AtomicBool,
 }
 
 /// The outcome of the last checkpoint.
@@ -166,6 +172,10 @@ impl Checkpointer {
         if replayed || self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
             return true;
         }
+        if self.state.keeps_log.load(Ordering::Relaxed) && self.is_log_full() {
+            // The damaged tree may have been dropped meanwhile, and commits wait for that.
+            return true;
+        }
         let Some(last) = self.state.last.try_lock() else { return false };
         let age = self.clock.monotonic().since(last.at);
         // Freed room can be used again, or given back, only after two further checkpoints.
@@ -194,6 +204,7 @@ impl Checkpointer {
     /// Whether the log may be near its budget. It is cheap, since every commit asks.
     pub(crate) fn is_log_long(&self) -> bool {
         self.log_bytes_since_checkpoint() >= self.options.log_budget_bytes / 2
+            || self.state.keeps_log.load(Ordering::Relaxed)
     }
 
     /// Whether commits have to wait for a checkpoint.
@@ -246,7 +257,18 @@ impl Checkpointer {
         } else {
             self.flush_before(last.lsn)
         };
-        let outcome = flushed.and_then(|()| self.make_image(last, shutdown));
+        let outcome = match flushed {
+            Ok(()) => self.make_image(last, shutdown),
+            Err(damage) if damage.kind() == ErrorKind::Corrupt => {
+                self.state.keeps_log.store(true, Ordering::Relaxed);
+                // Not `Clean`, since writes stay buffered.
+                self.make_image(last, Shutdown::Running).and(Err(damage))
+            }
+            Err(error) => Err(error),
+        };
+        if outcome.is_ok() {
+            self.state.keeps_log.store(false, Ordering::Relaxed);
+        }
         match &outcome {
             Ok(()) => self.counters.checkpoints.add(1),
             Err(_) => self.counters.failed_checkpoints.add(1),
@@ -453,6 +475,7 @@ impl Checkpointer {
             }
         };
         *change = SpaceChange::new();
+        self.trees.lock_naming().catalog_bytes = raw.len() as u64;
         if let Some(old) = last.catalog.replace(pointer) {
             extents_of([&old]).into_iter().for_each(|extent| store.free(extent, old.birth()));
         }

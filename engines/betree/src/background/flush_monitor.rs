@@ -1,4 +1,8 @@
 //! The flush monitor: the rate of flushes, the last failure, and the signal for commits that wait for room.
+//!
+//! While a store is being opened, the monitor also knows the trees whose flush met a damaged block. They are
+//! *set aside*: their buffers keep the replayed writes, and the other trees are flushed. An open store sets
+//! no tree aside. A commit that waits for room fails there and names the damage.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +13,7 @@ use pando_environment::{Clock, Monotonic};
 
 use super::commit_pace::CommitPace;
 use crate::error::BetreeError;
+use crate::tree::tree_state::Tree;
 
 /// The time that a commit waits for the work of other threads before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(5);
@@ -24,6 +29,8 @@ pub(crate) struct FlushMonitor {
     longest_nanos: AtomicU64,
     /// Why and when the last flush failed, if it did.
     failure: Mutex<Option<(BetreeError, Monotonic)>>,
+    /// The trees that are set aside; `None` unless the store is being opened.
+    set_aside: Mutex<Option<Vec<Arc<Tree>>>>,
     /// Signalled when a flush or a checkpoint has made room.
     room: Condvar,
     room_lock: Mutex<()>,
@@ -36,6 +43,7 @@ impl FlushMonitor {
             pace: CommitPace::default(),
             longest_nanos: AtomicU64::new(0),
             failure: Mutex::default(),
+            set_aside: Mutex::default(),
             room: Condvar::new(),
             room_lock: Mutex::new(()),
         }
@@ -66,6 +74,36 @@ impl FlushMonitor {
         failed.map_or(Duration::ZERO, |at| RETRY.saturating_sub(self.clock.monotonic().since(at)))
     }
 
+    /// From now on trees with a damaged block are set aside, until
+    /// [`end_opening`](FlushMonitor::end_opening).
+    pub(crate) fn begin_opening(&self) {
+        *self.set_aside.lock() = Some(Vec::new());
+    }
+
+    pub(crate) fn end_opening(&self) {
+        *self.set_aside.lock() = None;
+    }
+
+    /// Notes that a flush of this tree has met a damaged block.
+    pub(crate) fn note_damage(&self, tree: &Arc<Tree>) {
+        if let Some(trees) = self.set_aside.lock().as_mut()
+            && !trees.iter().any(|other| Arc::ptr_eq(other, tree))
+        {
+            trees.push(Arc::clone(tree));
+        }
+    }
+
+    pub(crate) fn is_set_aside(&self, tree: &Arc<Tree>) -> bool {
+        let trees = self.set_aside.lock();
+        trees.as_ref().is_some_and(|trees| trees.iter().any(|other| Arc::ptr_eq(other, tree)))
+    }
+
+    /// Bytes in the buffers of trees that are set aside.
+    pub(crate) fn bytes_set_aside(&self) -> usize {
+        let trees = self.set_aside.lock();
+        trees.iter().flatten().map(|tree| tree.view().buffered_bytes()).sum()
+    }
+
     /// Waits a little for a flush or a checkpoint of another thread.
     pub(crate) fn wait_for_room(&self) {
         let mut lock = self.room_lock.lock();
@@ -82,8 +120,11 @@ impl FlushMonitor {
 #[cfg(test)]
 mod tests {
     use pando_environment::MockClock;
+    use pando_storage::{Lsn, TreeId};
 
     use super::*;
+    use crate::options::tree_settings::TreeSettings;
+    use crate::tree::view::TreeView;
 
     #[test]
     fn flush_tasks_rest_after_a_failure_and_a_success_ends_it() {
@@ -99,5 +140,23 @@ mod tests {
         monitor.note_flush(&Ok(100), Duration::from_millis(2));
         assert!(monitor.failure().is_none());
         assert_eq!(monitor.longest_nanos(), 7_000_000);
+    }
+
+    #[test]
+    fn trees_with_damage_are_set_aside_only_while_the_store_is_being_opened() {
+        let clock: Arc<dyn Clock> = Arc::new(MockClock::new());
+        let monitor = FlushMonitor::new(&clock);
+        let view = TreeView::empty(Lsn::ZERO);
+        let settings = TreeSettings::default();
+        let tree = Arc::new(Tree::new(TreeId::new(1), String::new(), Vec::new(), settings, view));
+        monitor.note_damage(&tree);
+        assert!(!monitor.is_set_aside(&tree));
+        monitor.begin_opening();
+        assert!(!monitor.is_set_aside(&tree));
+        monitor.note_damage(&tree);
+        assert!(monitor.is_set_aside(&tree));
+        assert_eq!(monitor.bytes_set_aside(), tree.view().buffered_bytes());
+        monitor.end_opening();
+        assert!(!monitor.is_set_aside(&tree));
     }
 }

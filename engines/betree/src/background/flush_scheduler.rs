@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use pando_environment::Step;
 use pando_environment::sync::MutexGuard;
+use pando_storage::ErrorKind;
 
 use super::backlog::Backlog;
 use super::buffer_age::AgedBuffers;
@@ -91,6 +92,10 @@ impl FlushScheduler {
         let listed = self.backlog.full.len();
         for _ in 0..listed {
             let Some(tree) = self.backlog.full.take_idle() else { break };
+            if self.monitor.is_set_aside(&tree) {
+                self.backlog.full.add(&tree);
+                continue;
+            }
             let Some(flushing) = tree.try_lock_flush() else {
                 self.backlog.full.add(&tree);
                 continue;
@@ -115,8 +120,10 @@ impl FlushScheduler {
 
     /// A tree with one of the largest buffers. Some are chosen together among all trees.
     fn take_largest(&self) -> Option<Arc<Tree>> {
-        if let Some(tree) = self.backlog.largest.take() {
-            return Some(tree);
+        while let Some(tree) = self.backlog.largest.take() {
+            if !self.monitor.is_set_aside(&tree) {
+                return Some(tree);
+            }
         }
         let weight = |tree: &Arc<Tree>| {
             let view = tree.view();
@@ -127,6 +134,7 @@ impl FlushScheduler {
         let trees = self.trees.all();
         // Trees under a flush have the largest buffers; without this filter only they would be chosen.
         let idle = trees.values().filter(|tree| tree.try_lock_flush().is_some());
+        let idle = idle.filter(|tree| !self.monitor.is_set_aside(tree));
         let mut weighed: Vec<_> = idle.map(|tree| (weight(tree), tree)).collect();
         weighed.sort_unstable_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         let least = weighed.first()?.0 / 2;
@@ -160,18 +168,28 @@ impl FlushScheduler {
     }
 
     /// Flushes, beside the flush tasks, until fewer bytes than `below` are buffered. On a full disk more
-    /// stays buffered, so that the store can be opened, read, and emptied. The log bounds that, since it
-    /// holds all of it and has a budget.
+    /// stays buffered, so that the store can be opened, read, and emptied. The same holds for a tree with a
+    /// damaged block: its writes stay buffered, so that the other trees can be read and it can be dropped.
+    /// The log bounds that, since it holds all of it and has a budget.
     pub(crate) fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
-        while self.buffers.bytes() > below && !self.failed_for_space_lately() {
+        while self.flushable_bytes(below) > below && !self.failed_for_space_lately() {
             match self.flush_one() {
                 Ok(Progress::Made) => {}
                 Ok(Progress::Nothing) => self.monitor.wait_for_room(),
                 Err(error) if error.is_no_space() => {}
+                // The tree is set aside now, unless other work than a flush of a buffer met the damage.
+                Err(error) if error.kind() == ErrorKind::Corrupt => self.monitor.wait_for_room(),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Buffered bytes that flushes can take. If there are no more than `enough` bytes in all buffers, those
+    /// of trees that are set aside count, too.
+    fn flushable_bytes(&self, enough: usize) -> usize {
+        let buffered = self.buffers.bytes();
+        if buffered <= enough { buffered } else { buffered.saturating_sub(self.monitor.bytes_set_aside()) }
     }
 
     fn failed_for_space_lately(&self) -> bool {

@@ -17,6 +17,11 @@
 //! | | list of the units that the generation uses |
 //! | | varint pieces; per piece: distance of its first unit from the end of the one before, units (varints), xxh3-64 |
 //! | 16 | xxh3 (128 bits, seed 0) of all bytes before |
+//!
+//! A backup adds to one of the same store and of no later generation. That does not prove that the store's
+//! folder has the history of the backup. After the folder was set back to an earlier state (a snapshot of its
+//! file system, a copy), its new generations have the numbers of those that were lost. No check finds this
+//! once the numbers have passed that of the backup. So the first backup after that must be a full one.
 
 use std::ops::Range;
 use std::path::Path;

@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::{BackupError, ManifestProblem};
 use super::manifest::{Manifest, Piece, read_manifest};
 use super::{EXTENTS_FILE, PIECE_UNITS, segment_path};
-use crate::base::{FileId, StoreId, UNIT_BYTES};
+use crate::base::{FileId, StoreId, UNIT_BYTES, create_durable_folder};
 use crate::log::{CopyProblem, LOG_FOLDER, adopt};
 use crate::space::{IntervalSet, Slot, write_slot};
 
@@ -61,7 +61,7 @@ pub fn restore_encrypted(
     let chain = read_chain(environment, backups)?;
     let vault = open_keys(environment, &chain, encryption)?;
     let failed = |error| BackupError::of(to, error);
-    environment.files().create_dir(to).map_err(failed)?;
+    create_durable_folder(environment.files().as_ref(), to).map_err(failed)?;
     let _lock = environment.files().lock(to).map_err(failed)?;
     check_target(environment, to)?;
     Ok(build(environment, &chain, to, vault.as_deref())?)

@@ -100,6 +100,12 @@ pub enum PointerError {
         /// The value found.
         found: u32,
     },
+    /// A file that no store has. Format version 1 has one file.
+    #[error("there is no data file {found}")]
+    File {
+        /// The value found.
+        found: u16,
+    },
     /// An address beyond every file.
     #[error("grain {found} lies beyond every file")]
     Address {
@@ -184,8 +190,12 @@ impl Pointer {
         if reserved != 0 {
             return Err(PointerError::Reserved { found: reserved });
         }
+        let file = FileId::new(u16::from_le_bytes([bytes[0], bytes[1]]));
+        if file != FileId::FIRST {
+            return Err(PointerError::File { found: file.get() });
+        }
         Pointer::new(PointerFields {
-            file: FileId::new(u16::from_le_bytes([bytes[0], bytes[1]])),
+            file,
             kind: BlockKind::from_number(bytes[2]).ok_or(PointerError::Kind { found: bytes[2] })?,
             codec: Codec::from_number(bytes[3]).ok_or(PointerError::Codec { found: bytes[3] })?,
             disk_length: u32_at(4),
@@ -267,7 +277,7 @@ mod tests {
 
     fn example() -> Pointer {
         Pointer::new(PointerFields {
-            file: FileId::new(3),
+            file: FileId::FIRST,
             kind: BlockKind::Page,
             codec: Codec::Zstd,
             address: BlockAddress::new(0x0102_0304_0506),
@@ -281,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_pointer_has_the_bytes_that_the_format_says() {
-        let golden = "0300020234120000004000000000000006050403020100001817161514131211282726252423222\
+        let golden = "0000020234120000004000000000000006050403020100001817161514131211282726252423222\
                       1"
         .replace([' ', '\n'], "");
         let hex: String = example().encode().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -297,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_codec_or_kind_is_named() {
+    fn an_unknown_codec_kind_or_file_is_named() {
         let with = |at: usize, byte: u8| {
             let mut bytes = example().encode();
             bytes[at] = byte;
@@ -306,6 +316,8 @@ mod tests {
         assert_eq!(with(3, 99), PointerError::Codec { found: 99 });
         assert_eq!(with(3, 99).to_string(), "there is no codec 99");
         assert_eq!(with(2, 77), PointerError::Kind { found: 77 });
+        assert_eq!(with(0, 3), PointerError::File { found: 3 });
+        assert_eq!(with(1, 1).to_string(), "there is no data file 256");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 use pando_encryption::{SEAL_BYTES, Vault};
 use pando_storage::Lsn;
 
+use super::lsn_gap::is_gap;
 use super::packed::Encoding;
 use super::segment::Salt;
 use crate::base::RecordKind;
@@ -67,16 +68,20 @@ impl RecordHeader {
     pub(super) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let is_plausible =
-            bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX + SEAL_BYTES;
         let encoding = Encoding::from_flags(bytes[25] & !GAP)?;
         let advance = if bytes[25] & GAP == 0 { Advance::Next } else { Advance::Gap };
+        let lsn = Lsn::new(u64::from_le_bytes(std::array::from_fn(|byte| bytes[16 + byte])));
+        // No gap leads near the greatest number, so that the LSNs behind it can be counted on.
+        let is_plausible = bytes[24] != 0
+            && bytes[26..28] == [0; 2]
+            && u32_at(0) as usize <= RECORD_BYTES_MAX + SEAL_BYTES
+            && (advance == Advance::Next || is_gap(Lsn::ZERO, lsn));
         is_plausible.then(|| RecordHeader {
             length: u32_at(0),
             checksum: u32_at(4),
             chain: u32_at(8),
             not_durable: u32_at(12),
-            lsn: Lsn::new(u64::from_le_bytes(std::array::from_fn(|byte| bytes[16 + byte]))),
+            lsn,
             kind: RecordKind::new(bytes[24]),
             encoding,
             advance,

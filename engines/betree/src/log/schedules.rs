@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::sync::{Condvar, Mutex, explore, thread};
-use pando_environment::{Environment, Simulation};
+use pando_environment::{Environment, Operation, Simulation};
 use pando_storage::Lsn;
 
 use super::*;
@@ -80,6 +81,40 @@ fn records_that_a_sync_has_acknowledged_survive_a_power_cut_at_any_moment() {
         };
         let promised = power.join().expect("it does not panic");
         writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        drop(log);
+        let last = last_on_disk(&simulation);
+        assert!(last >= promised, "record {promised} was acknowledged, and the log ends at {last}");
+    });
+}
+
+#[test]
+fn no_sync_beside_one_that_fails_acknowledges_the_records_that_it_lost() {
+    let schedule = AtomicU64::new(0);
+    explore(6_000, move || {
+        let schedule = schedule.fetch_add(1, Ordering::SeqCst);
+        let simulation = Arc::new(Environment::scheduled(7));
+        let (log, told) = (create(&simulation), Arc::new(Told::default()));
+        let rule = FaultRule::new(Operation::Sync, Fault::InputOutputError).on(".wal");
+        simulation.disk.inject(rule.after(schedule % 7));
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let (log, told) = (Arc::clone(&log), Arc::clone(&told));
+                thread::spawn(move || {
+                    for round in 0..3 {
+                        let payload = vec![writer; 100 + 40 * round];
+                        let Ok(lsn) = log.append(RecordKind::new(9), &[&payload]) else { return };
+                        if log.sync(lsn).is_err() {
+                            return;
+                        }
+                        told.note(lsn);
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        let promised = told.0.load(Ordering::SeqCst);
+        simulation.disk.clear_faults();
+        simulation.disk.crash(schedule);
         drop(log);
         let last = last_on_disk(&simulation);
         assert!(last >= promised, "record {promised} was acknowledged, and the log ends at {last}");

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `sync_turn` | never during a device call |
 //! | `writer` | while batches are written |
+//! | `device_sync` | for one sync of a segment, until its failure stops the log |
 //! | `appender` | for the copy of a record, and while a segment is begun |
 //! | `files` | during device calls; an append takes it only if no segment is ready |
 //! | `table` | for look-ups and changes in memory |
@@ -123,6 +124,9 @@ pub(crate) struct Log {
     /// Whether a sync is in flight.
     sync_turn: Mutex<bool>,
     sync_ended: Condvar,
+    /// Held for a sync of the device and the note of its failure. The kernel tells a failed sync to one
+    /// caller only: a second sync beside it would succeed without the lost bytes.
+    device_sync: Mutex<()>,
     /// Records from which on the log is held, each with the number of holds.
     pub(super) holds: Mutex<BTreeMap<Lsn, usize>>,
     logged_wakers: Wakers,
@@ -163,6 +167,7 @@ impl Log {
             durable: AtomicU64::new(last),
             sync_turn: Mutex::new(false),
             sync_ended: Condvar::new(),
+            device_sync: Mutex::new(()),
             holds: Mutex::default(),
             logged_wakers: Wakers::default(),
             durable_wakers: Wakers::default(),
@@ -180,7 +185,8 @@ impl Log {
     }
 
     /// Appends a record and returns its LSN. The payload is the concatenation of the parts. The call touches
-    /// only memory, unless a segment must be made or too many bytes are unwritten.
+    /// only memory, unless a segment must be made or too many bytes are unwritten. After an error no LSN has
+    /// been given out. A failed write of earlier bytes is no error of this call: it stops the log.
     pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
         let record = Stored { kind, encoding: Encoding::Plain, payload, gap_to: None };
         Ok(self.append_stored(record)?.lsn)
@@ -224,7 +230,9 @@ impl Log {
             self.wake_sync_task();
         }
         if unwritten > self.options.unwritten_bytes_max {
-            self.write_through(appended.lsn)?;
+            // The record has its LSN, so the caller must publish it: later commits wait for that. After an
+            // error the log is stopped, and the caller's next call of the log reports it.
+            let _stopped = self.write_through(appended.lsn);
         }
         Ok(appended)
     }
@@ -336,13 +344,14 @@ impl Log {
     }
 
     fn sync_segment(&self, segment: &Segment) -> Result<(), LogError> {
+        let _alone = self.device_sync.lock();
         self.check_poison()?;
         let start = self.environment.clock().monotonic();
         segment.file.sync_data().map_err(|error| self.poison(error.into()))?;
         let nanos = self.environment.clock().monotonic().since(start).as_nanos();
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.counters.sync_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
-        // A sync that another thread declared failed meanwhile proves nothing.
+        // Where a write of another thread has failed meanwhile, the sync proves nothing.
         self.check_poison()
     }
 
@@ -569,7 +578,8 @@ impl Log {
         self.durable_wakers.fail(same);
     }
 
-    fn check_poison(&self) -> Result<(), LogError> {
+    /// Fails after a failed write or sync: the log takes no more records.
+    pub(crate) fn check_poison(&self) -> Result<(), LogError> {
         match self.poison.get() {
             None => Ok(()),
             Some(cause) => Err(LogError::Poisoned { cause: Arc::clone(cause) }),

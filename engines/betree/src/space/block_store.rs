@@ -32,7 +32,7 @@ use super::{Checkpoint, Compression, ExtentWriter, Shutdown, SpaceError, Superbl
 use crate::base::FEATURE_ENCRYPTED;
 use crate::base::LogPosition;
 use crate::base::{BlockKind, Extent, FileId, Generation, Pointer, StoreId, UNIT_BYTES};
-use crate::base::{LockWaits, WaitFor};
+use crate::base::{LockWaits, WaitFor, create_durable_folder};
 
 /// The suffix of the data file's name while a store is created.
 const UNFINISHED_SUFFIX: &str = ".new";
@@ -156,7 +156,7 @@ impl BlockStore {
         options: SpaceOptions,
     ) -> Result<BlockStore, SpaceError> {
         let files = environment.files();
-        files.create_dir(folder)?;
+        create_durable_folder(files.as_ref(), folder)?;
         let lock = files.lock(folder)?;
         if BlockStore::exists(environment, folder)? {
             return Err(SpaceError::StoreExists { path: folder.to_owned() });

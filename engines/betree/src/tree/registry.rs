@@ -15,7 +15,7 @@ use pando_storage::{Change, SnapshotTimestamp, TreeId};
 
 use super::tree_state::Tree;
 use super::view::TreeView;
-use crate::base::{LockWaits, WaitFor};
+use crate::base::{BLOCK_BYTES_MAX, LockWaits, WaitFor};
 use crate::error::BetreeError;
 
 /// The trees by number.
@@ -24,11 +24,41 @@ pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
 /// A write on its way into the buffers: the key, and the change.
 pub(crate) type KeyWrite<'w> = (&'w [u8], Change<'w>);
 
+/// Bytes of the catalog from which on no tree is created. The catalog is one block, and every checkpoint
+/// writes it. The rest of the block is for the growth of the trees that there are: more partitions, range
+/// deletes.
+const CATALOG_BYTES_MAX: u64 = BLOCK_BYTES_MAX as u64 / 4 * 3;
+
+/// Bytes of a tree without entries in the catalog, beside its name and options; somewhat more than it has.
+const EMPTY_TREE_BYTES: u64 = 64;
+
 /// The names in use, and the number of the next tree.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
     pub(crate) by_name: HashMap<String, TreeId>,
     pub(crate) next: u32,
+    /// Estimated bytes of the catalog: of the last image, and of the trees that were created since.
+    pub(crate) catalog_bytes: u64,
+}
+
+impl Naming {
+    /// Takes room in the catalog for a new tree.
+    ///
+    /// # Errors
+    /// The store has too many trees.
+    pub(crate) fn take_catalog_room(
+        &mut self,
+        name: &str,
+        options: &[(String, String)],
+    ) -> Result<(), BetreeError> {
+        let option_bytes: usize = options.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes = EMPTY_TREE_BYTES + (name.len() + option_bytes) as u64;
+        if self.catalog_bytes + bytes > CATALOG_BYTES_MAX {
+            return Err(BetreeError::TooManyTrees { trees: self.by_name.len(), limit: CATALOG_BYTES_MAX });
+        }
+        self.catalog_bytes += bytes;
+        Ok(())
+    }
 }
 
 /// See the module's head.
@@ -157,6 +187,18 @@ mod tests {
         assert!(registry.with_view(id, SnapshotTimestamp::new(5), |_, _| Ok(())).is_err());
         registry.remove(id);
         assert!(registry.get(id).is_none());
+    }
+
+    #[test]
+    fn no_tree_is_created_where_the_catalog_would_outgrow_its_block() {
+        let mut naming = Naming { catalog_bytes: CATALOG_BYTES_MAX - 100, ..Naming::default() };
+        let options = [("pageSize".to_owned(), "16KB".to_owned())];
+        let error = naming.take_catalog_room(&"n".repeat(100), &options).expect_err("it is too long");
+        assert!(error.to_string().contains("drop collections"), "{error}");
+        naming.take_catalog_room("short", &options).expect("there is room");
+        assert!(naming.take_catalog_room("short", &options).is_err(), "its bytes are counted");
+        naming.catalog_bytes = 0;
+        naming.take_catalog_room("short", &options).expect("an image without dropped trees is short");
     }
 
     #[test]

@@ -145,6 +145,19 @@ fn a_failed_write_poisons_the_log_too() {
 }
 
 #[test]
+fn an_append_that_fails_to_write_keeps_its_lsn_and_the_next_call_reports_the_failure() {
+    let simulation = Environment::simulated(7);
+    let options = LogOptions { unwritten_bytes_max: 100, ..small_options() };
+    let log = Log::create(&simulation.environment, Path::new(FOLDER), STORE, options).unwrap();
+    simulation.disk.inject(FaultRule::new(Operation::Write, Fault::InputOutputError).on(".wal"));
+    let lsn = log.append(KIND, &[&[7; 200]]).expect("later records wait for this one");
+    assert_eq!(lsn, log.appended_lsn());
+    assert!(matches!(log.write_through(lsn), Err(LogError::Poisoned { .. })));
+    assert!(matches!(log.append(KIND, &[b"x"]), Err(LogError::Poisoned { .. })));
+    assert_eq!(log.appended_lsn(), lsn, "no LSN is given out that nobody publishes");
+}
+
+#[test]
 fn a_closed_log_refuses_records_and_tells_those_who_wait() {
     let simulation = Environment::simulated(6);
     let log = create(&simulation);

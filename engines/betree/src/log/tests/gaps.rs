@@ -3,6 +3,9 @@
 use super::*;
 use crate::base::LogPosition;
 use crate::log::lsn_after_gap;
+use crate::log::packed::Encoding;
+use crate::log::record::{Stored, write_record};
+use crate::log::segment::{FoundHeader, SEGMENT_HEADER_BYTES, SegmentHeader};
 
 #[test]
 fn a_log_with_gaps_is_read_as_it_was_written_across_segments_and_lives() {
@@ -54,6 +57,30 @@ fn a_record_that_is_damaged_before_a_gap_is_no_end_of_the_log() {
     simulation.tasks.forget_all();
     simulation.disk.flip_bit(&segment_path(1), (512 + 30) * 8);
     assert!(matches!(open(&simulation), Err(LogError::Corrupt { .. })));
+}
+
+#[test]
+fn a_record_behind_a_gap_that_no_log_has_is_no_record() {
+    let limit = 1 << 61;
+    let last_gap = limit - (1 << 32);
+    for (lsn, count) in [(u64::MAX, 0), (limit, 0), ((2 << 32) + 1, 0), (2 << 32, 1), (last_gap, 1)] {
+        let simulation = Environment::simulated(4);
+        drop(create(&simulation));
+        simulation.tasks.forget_all();
+        simulation.disk.corrupt(&segment_path(1), |bytes| {
+            let header = bytes.first_chunk().expect("a segment has a header");
+            let FoundHeader::Valid(header) = SegmentHeader::decode(header) else { panic!("it is intact") };
+            let lsn = Lsn::new(lsn);
+            let record =
+                Stored { kind: KIND, encoding: Encoding::Plain, payload: &[b"far"], gap_to: Some(lsn) };
+            let mut out = Vec::new();
+            write_record(&mut out, header.salt, header.chain, lsn, Lsn::ZERO, record, None);
+            let start = SEGMENT_HEADER_BYTES as usize;
+            bytes[start..start + out.len()].copy_from_slice(&out);
+        });
+        let (_log, records) = open(&simulation).expect("the log before it is whole");
+        assert_eq!(records.len(), count, "{lsn:#x}");
+    }
 }
 
 #[test]
