@@ -13,7 +13,7 @@ import time
 import uuid
 
 import pytest
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 from server import PANDO, Server  # noqa: E402
@@ -143,6 +143,40 @@ def test_a_paused_node_delays_and_loses_nothing(server):
             time.sleep(4)
         assert transfers.moved > 0
         check_bank(client)
+
+
+def test_a_read_that_waits_for_the_cluster_ends_with_its_time_and_when_it_is_killed(server):
+    with server.client(retryReads=False) as client:
+        client.test.c.insert_one({"_id": 1})
+        for node in (1, 2, 3):
+            cluster("pause", node)
+        try:
+            began = time.monotonic()
+            with pytest.raises(OperationFailure) as late:
+                client.test.c.find_one({"_id": 1}, max_time_ms=500)
+            assert late.value.code == 50 and time.monotonic() - began < 3, late.value
+            killed = []
+
+            def read():
+                try:
+                    client.test.c.find_one({"_id": 1}, comment="it waits")
+                except OperationFailure as error:
+                    killed.append(error.code)
+
+            thread = threading.Thread(target=read)
+            thread.start()
+            waiting = []
+            while not waiting:
+                assert time.monotonic() - began < 6
+                operations = client.admin.command("currentOp")["inprog"]
+                waiting = [row["opid"] for row in operations if row.get("command", {}).get("comment") == "it waits"]
+            client.admin.command("killOp", op=waiting[0])
+            thread.join(timeout=2)
+            assert killed == [11601]
+        finally:
+            for node in (1, 2, 3):
+                cluster("resume", node)
+        assert client.test.c.find_one() == {"_id": 1}
 
 
 def test_acknowledged_documents_survive_a_killed_server(tmp_path):

@@ -259,14 +259,14 @@ def test_an_index_build_of_a_killed_server_is_ended_and_begun_again_by_the_other
     eventually("the build has begun", lambda: "a_1" in one.test.c.index_information() or is_building(one), 30)
     pair.servers[0].kill()
     thread.join()
-    # The other server holds it for dead after 20 s, and makes the index.
+    # The other server holds it for dead after half a minute, and makes the index.
     begun = time.monotonic()
     while True:
         try:
             other.test.c.create_index("a")
             break
         except OperationFailure as error:
-            assert time.monotonic() - begun < 60, error
+            assert time.monotonic() - begun < 80, error
             time.sleep(0.5)
     other.test.c.insert_one({"_id": -1, "a": 5})
     assert indexes(other) == ["_id_", "a_1"]

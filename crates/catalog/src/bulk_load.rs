@@ -13,8 +13,8 @@
 //! # Invariants
 //! - Nobody finds the collection by name before step 4. A snapshot from before the commit sees none of its
 //!   documents afterwards (`publication`).
-//! - A load that is dropped before its publication drops its trees. A crash leaves trees that no entry refers
-//!   to, and the next start drops them. Scratch files have no name.
+//! - A load that is dropped before its publication drops its trees. A crash, or a publication with an unknown
+//!   outcome, leaves trees that no entry refers to: the next start drops them. Scratch files have no name.
 //! - The sorters take their memory from the budget of queries, as one query.
 //!
 //! # Replacement
@@ -156,7 +156,7 @@ pub struct LoadedCollection {
     partitions: Vec<(u32, i64, i64)>,
 }
 
-/// A collection that the catalog tree does not know. Its trees go with it, unless it is published.
+/// A collection that the catalog tree does not know. Its trees go with it, unless it is published or may be.
 pub(crate) struct UnpublishedCollection {
     collection: Option<Arc<Collection>>,
 }
@@ -174,8 +174,8 @@ impl UnpublishedCollection {
         self.collection.as_ref().expect("a collection that is not published")
     }
 
-    /// The catalog tree knows it from now on.
-    pub(crate) fn published(mut self) {
+    /// The catalog tree knows it from now on, or may do so: a store whose trees are missing does not open.
+    pub(crate) fn keep_trees(mut self) {
         self.collection = None;
     }
 }

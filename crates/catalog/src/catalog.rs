@@ -204,6 +204,9 @@ impl Catalog {
                     .operation
                     .wait_for(OperationWait::Collection, || found.latch().try_read_arc_for(LATCH_WAIT))?,
             };
+            if self.store.is_unsettled() {
+                self.settle(caller.blocking)?;
+            }
             // The description may have been replaced while this waited.
             match self.collection(database, collection) {
                 Some(now) if Arc::ptr_eq(&now, &found) => {
@@ -241,6 +244,9 @@ impl Catalog {
                 before_wait(&found);
                 found.latch().try_write_arc_for(LATCH_WAIT)
             })?;
+            if self.store.is_unsettled() {
+                self.settle(BlockingMode::MayBlock)?;
+            }
             let now = self.existing(namespace)?;
             if Arc::ptr_eq(&now, &found) {
                 return Ok(Exclusive { collection: now, _latch: latch, _barrier: barrier });

@@ -2,7 +2,7 @@
 //! MongoDB's code for each.
 
 use pando_document::{DocumentError, RawDocumentBuf};
-use pando_storage::{Interruption, StorageError};
+use pando_storage::{ErrorKind, Interruption, StorageError};
 
 use crate::expansion::ExpansionError;
 use crate::stamps::StampKind;
@@ -386,6 +386,18 @@ impl From<ExpansionError> for WriteError {
             ExpansionError::ParallelArrays { first, second } => WriteError::ParallelArrays { first, second },
             ExpansionError::AmbiguousField { .. } => WriteError::AmbiguousField(error),
             ExpansionError::Document(error) => WriteError::Document(error),
+        }
+    }
+}
+
+impl CatalogError {
+    /// Whether a commit may have happened or not.
+    pub(crate) fn is_undetermined(&self) -> bool {
+        match self {
+            CatalogError::Storage(error) | CatalogError::Write(WriteError::Storage(error)) => {
+                error.kind() == ErrorKind::Undetermined
+            }
+            _ => false,
         }
     }
 }

@@ -22,7 +22,8 @@
 //! # Crashes and failures
 //! Only step 5 writes to the catalog. A crash before it leaves trees that no entry refers to, and the next
 //! start drops them: the build is not resumed. A failure, a dropped collection or a dropped index drops the
-//! trees at once.
+//! trees at once. Where the outcome of that commit is unknown, the indexes keep their trees: the catalog may
+//! name them.
 #![allow(clippy::disallowed_methods, reason = "the time goes into log lines on progress and decides nothing")]
 
 mod changes;
@@ -124,7 +125,7 @@ impl IndexBuildTurn<'_> {
             replaced,
             surpluses: vec![0; descriptions.len()],
             scratch: Vec::new(),
-            is_published: false,
+            stage: Stage::Unpublished,
             reported: Instant::now(),
         };
         build.run(descriptions)
@@ -145,9 +146,20 @@ struct Build<'b> {
     surpluses: Vec<i64>,
     /// Trees that go at the end, however it ends.
     scratch: Vec<TreeId>,
-    is_published: bool,
+    stage: Stage,
     /// When the log last reported progress.
     reported: Instant,
+}
+
+/// Whether the catalog names the indexes of a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It does not.
+    Unpublished,
+    /// It may: the outcome of the commit is unknown.
+    Undetermined,
+    /// It does.
+    Published,
 }
 
 impl Build<'_> {
@@ -401,8 +413,13 @@ impl Build<'_> {
                 parts.indexes.splice(at..=at, self.indexes.iter().cloned());
             }
         }
-        self.catalog.replace_with_new(parts, &self.indexes, &counters)?;
-        self.is_published = true;
+        let committed = self.catalog.replace_with_new(parts, &self.indexes, &counters);
+        self.stage = match &committed {
+            Ok(()) => Stage::Published,
+            Err(error) if error.is_undetermined() => Stage::Undetermined,
+            Err(_) => Stage::Unpublished,
+        };
+        committed?;
         // Until that commit the catalog names the tree of the old index.
         self.scratch.extend(self.replaced.as_ref().map(|replaced| replaced.tree()));
         Ok(())
@@ -448,14 +465,19 @@ impl Build<'_> {
     /// In a shared store the cluster could not be reached. [`Catalog::end_abandoned_builds`] does it later.
     fn withdraw(&self) -> Result<(), CatalogError> {
         self.ticket.end(BuildEnd::IndexDropped);
-        // The interruption that ended the build must not keep it from being taken back.
-        let alone = match self.catalog.exclusive(self.namespace, &Operation::default()) {
+        // The interruption that ended the build must not keep it from being taken back, neither here nor in
+        // waits of the engine.
+        let operation = Operation::default();
+        let _charge = operation.device().charge_thread();
+        let alone = match self.catalog.exclusive(self.namespace, &operation) {
             Err(CatalogError::CollectionNotFound { .. }) => return Ok(()),
             alone => alone?,
         };
         let mut parts = alone.collection.parts();
         let before = parts.building.len();
-        parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
+        // A description that was read anew, after a commit with an unknown outcome, has other tickets.
+        let is_own = |tree: TreeId| self.indexes.iter().any(|index| index.tree() == tree);
+        parts.building.retain(|building| !is_own(building.index.tree()));
         if parts.building.len() < before {
             self.catalog.show(parts)?;
         }
@@ -465,11 +487,13 @@ impl Build<'_> {
 
 impl Drop for Build<'_> {
     fn drop(&mut self) {
-        if !self.is_published {
-            if let Err(error) = self.withdraw() {
-                tracing::warn!(collection = %self.namespace, %error, "a build that has failed is ended later");
-                return;
-            }
+        if self.stage != Stage::Published
+            && let Err(error) = self.withdraw()
+        {
+            tracing::warn!(collection = %self.namespace, %error, "a build that has failed is ended later");
+            return;
+        }
+        if self.stage == Stage::Unpublished {
             self.scratch.extend(self.indexes.iter().map(|index| index.tree()));
         }
         for tree in self.scratch.drain(..) {

@@ -8,7 +8,8 @@
 //! 4. When the commit is on the device, the trees of the old collection are dropped.
 //!
 //! # Invariants
-//! - An error before step 3 leaves the old collection as it was, and drops the trees of the new one.
+//! - An error before step 3 leaves the old collection as it was, and drops the trees of the new one. Where
+//!   the outcome of the commit is unknown, both keep their trees, and the next start drops those of one.
 //! - A crash leaves one of the two. The next start drops the trees of the other.
 
 use std::sync::Arc;
@@ -96,8 +97,11 @@ impl Catalog {
             }
             self.swap(&[], &[&collection]);
             Ok(receipt)
-        })?;
-        loaded.into_unpublished().published();
+        });
+        if receipt.as_ref().err().is_none_or(CatalogError::is_undetermined) {
+            loaded.into_unpublished().keep_trees();
+        }
+        let receipt = receipt?;
         store.engine.wait_durable(receipt, Durability::Synced)?;
         Ok(())
     }

@@ -34,7 +34,7 @@
 //!
 //! # Invariants
 //! - Leases are taken in the order of names, and before the catalog's mutex.
-//! - The trees of created collections are dropped unless the transaction commits.
+//! - The trees of created collections are dropped unless the transaction commits, or may have committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -411,16 +411,22 @@ impl SessionTransaction {
         // statements that write away from it.
         let latches: Vec<_> = coming.iter().map(|collection| collection.latch().write_arc()).collect();
         catalog.swap(&[], &coming.iter().collect::<Vec<_>>());
-        let committed = transaction.commit(durability);
+        let committed = transaction.commit(durability).map_err(CatalogError::from);
+        store.note_outcome(&committed);
         match &committed {
             Ok(receipt) => {
                 has_changed(store, version);
                 self.published(&coming, receipt);
             }
-            Err(_) => catalog.swap(&coming.iter().map(|one| one.namespace()).collect::<Vec<_>>(), &[]),
+            Err(error) => {
+                catalog.swap(&coming.iter().map(|one| one.namespace()).collect::<Vec<_>>(), &[]);
+                if error.is_undetermined() {
+                    self.keep_trees();
+                }
+            }
         }
         drop(latches);
-        Ok(committed?)
+        committed
     }
 
     /// The collections that its commit publishes.
@@ -437,8 +443,13 @@ impl SessionTransaction {
                 publication.committed(receipt.timestamp);
             }
         }
+        self.keep_trees();
+    }
+
+    /// The catalog tree names the trees of its collections, or may do so.
+    fn keep_trees(&mut self) {
         self.created.clear();
-        self.loaded.drain(..).for_each(UnpublishedCollection::published);
+        self.loaded.drain(..).for_each(UnpublishedCollection::keep_trees);
     }
 
     fn take(&mut self) -> WriteTransaction {

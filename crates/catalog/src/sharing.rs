@@ -28,12 +28,13 @@
 //! # Invariants
 //! - A trusted member writes to a collection by the description that the catalog tree has.
 //! - Two changes of the catalog tree conflict: each writes the version.
-//! - [`TRUSTED_FOR`] is shorter than [`EXPIRES_AFTER`], and both are measured by the clock of one process, so
-//!   that the clocks of two machines need not agree.
+//! - A commit that begins within [`TRUSTED_FOR`] ends before [`EXPIRES_AFTER`]: the engine lets it take
+//!   [`SHARED_COMMIT_MAX`]. All are measured by the clock of one process, so that the clocks of two machines
+//!   need not agree.
 //!
 //! # Limits
-//! A process that stands still between the last look at its trust and its commit, for longer than the
-//! difference of the two, may commit by an old description.
+//! A process that stands still while it sends a commit, until [`MARGIN`] after the end of its time, may
+//! commit by an old description.
 
 mod questions;
 mod records;
@@ -45,8 +46,8 @@ use std::time::Duration;
 
 use pando_environment::{Clock, Monotonic};
 use pando_storage::{
-    Begin, BlockingMode, Durability, ErrorKind, SharedEngine, SharedTime, SnapshotTimestamp, StorageError,
-    Transaction, TreeId,
+    Begin, BlockingMode, Durability, ErrorKind, SHARED_COMMIT_MAX, SharedEngine, SharedTime,
+    SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
 use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
 
@@ -66,8 +67,12 @@ pub(crate) const LOOK_AT_BARRIERS_EVERY: Duration = Duration::from_millis(20);
 const BEAT_EVERY: Duration = Duration::from_secs(3);
 /// How long a member is trusted after it has beaten.
 const TRUSTED_FOR: Duration = Duration::from_secs(12);
-/// How long a record stands still before its member is dead to the others.
-const EXPIRES_AFTER: Duration = Duration::from_secs(20);
+/// How long a record stands still before its member is dead to the others: it may begin a commit as long as
+/// it is trusted.
+const EXPIRES_AFTER: Duration =
+    Duration::from_secs(TRUSTED_FOR.as_secs() + SHARED_COMMIT_MAX.as_secs() + MARGIN.as_secs());
+/// The time that a request to the cluster may be on its way after its sender has given it up.
+const MARGIN: Duration = Duration::from_secs(4);
 /// The pause between two looks at the answers of others.
 const ANSWERS_EVERY: Duration = Duration::from_millis(5);
 /// How often a change of the tree is tried again after a conflict.
@@ -506,6 +511,6 @@ mod tests {
 
     #[test]
     fn a_member_stops_before_others_take_it_for_dead() {
-        assert!(BEAT_EVERY < TRUSTED_FOR && TRUSTED_FOR < EXPIRES_AFTER);
+        assert!(BEAT_EVERY < TRUSTED_FOR && TRUSTED_FOR + SHARED_COMMIT_MAX < EXPIRES_AFTER);
     }
 }

@@ -2,7 +2,7 @@
 //! and names for new trees.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_storage::{QueryMemory, SharedEngine, StorageError, TreeId, TreeOptions};
 use parking_lot::Mutex;
@@ -67,6 +67,9 @@ pub(crate) struct Store {
     pub changing: Mutex<()>,
     /// The membership in a store that several servers have open.
     pub sharing: Option<Arc<Sharing>>,
+    /// Whether a commit to the catalog tree may have happened or not. Set and cleared under the mutex, and
+    /// set before the latches of the collections of that commit are let go.
+    is_unsettled: AtomicBool,
     next_number: AtomicU64,
 }
 
@@ -99,6 +102,7 @@ impl Store {
             factory,
             changing,
             sharing: None,
+            is_unsettled: AtomicBool::new(false),
             next_number,
         }
     }
@@ -106,6 +110,24 @@ impl Store {
     /// The same store as a member has it.
     pub(crate) fn shared_as(self, sharing: Arc<Sharing>) -> Store {
         Store { sharing: Some(sharing), ..self }
+    }
+
+    /// Notes the outcome of a commit to the catalog tree. The caller holds the catalog's mutex.
+    pub(crate) fn note_outcome<T>(&self, outcome: &Result<T, CatalogError>) {
+        if outcome.as_ref().is_err_and(CatalogError::is_undetermined) {
+            self.is_unsettled.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the descriptions in memory may differ from the catalog tree, because nobody knows whether a
+    /// commit has happened.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.is_unsettled.load(Ordering::Acquire)
+    }
+
+    /// The descriptions in memory are those of the catalog tree. The caller holds the catalog's mutex.
+    pub(crate) fn settled(&self) {
+        self.is_unsettled.store(false, Ordering::Release);
     }
 
     fn take_number(&self) -> Result<u64, StorageError> {

@@ -18,3 +18,4 @@ mod session_transactions;
 mod sharing;
 mod things;
 mod truncations;
+mod undetermined_commits;

@@ -3,29 +3,54 @@
 //! Every call has a deadline, the engine's patience. A request that a node could not take, because a leader
 //! has moved or a node is down, is sent again until then, with growing pauses.
 //!
-//! # Invariant
-//! A commit is sent once. Where its answer is missing, the caller finds out what has become of it.
+//! A read also ends with the operation of its thread, when that is interrupted or its time is over. A commit
+//! does not, and neither does a change of the engine's own: their outcome would be unknown.
+//!
+//! # Invariants
+//! - A commit is sent once. Where its answer is missing, the caller finds out what has become of it.
+//! - A transaction is rolled back only where its first key is certainly not committed: the rollback of
+//!   another key does not look at it.
 
 use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pando_storage::{ErrorKind, StorageError};
+use pando_environment::Clock;
+use pando_storage::{DeviceAccount, ErrorKind, StorageError, ThreadCharge};
+use tikv_client::transaction::HeartbeatOption;
 use tikv_client::{
     CheckLevel, Config, Error, KvPair, Snapshot, Timestamp, TimestampExt, Transaction, TransactionClient,
     TransactionOptions,
 };
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::failure::{Outcome, invalid, outcome_of, tikv_failed, too_slow};
+use crate::failure::{
+    Outcome, invalid, missing_transaction, operation_ended, outcome_of, request_failed, tikv_failed, too_slow,
+};
 use crate::figures::{Calls, Figures};
+use crate::locks::{Keys, behind, remove_orphans};
 use crate::options::{CommitMode, TikvOptions};
 
 /// The first pause before a request is sent again.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest one.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The pause from which on a request that meets a lock looks whether its transaction is gone.
+const ORPHANS_FROM: Duration = Duration::from_millis(100);
+/// The time that a lock has at least, in the steps of timestamps: no transaction is gone before.
+const LOCK_LIVES_MIN: u64 = 3_000 << TIMESTAMP_BITS;
+/// The low bits of a timestamp, which count within a millisecond.
+pub(crate) const TIMESTAMP_BITS: u32 = 18;
+/// The time between two looks whether the operation of the thread has ended. Each request has this time.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+/// How long a rollback may take. Where it does not succeed, the locks go by their time.
+const ROLLBACK_WITHIN: Duration = Duration::from_secs(2);
+/// How long the removal of old versions may take: it looks for locks in all regions of the cluster.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(20 * 60);
 /// How long the client waits for the answer to one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer that the client takes: a page of a scan with the largest values.
@@ -44,8 +69,12 @@ pub(crate) enum CommitFailure {
     /// No write was committed.
     Failed(StorageError),
     /// All writes were committed, or none.
-    Unknown(StorageError),
+    Unknown(StorageError, Unfinished),
 }
+
+/// A transaction with an unknown outcome that may still commit by itself, if there is one: its request may be
+/// on its way, and a commit in one phase needs no other.
+pub(crate) struct Unfinished(Option<Box<Transaction>>);
 
 /// The order of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +88,10 @@ pub(crate) struct Cluster {
     client: TransactionClient,
     patience: Duration,
     commit: CommitMode,
+    /// That of the operations.
+    clock: Arc<dyn Clock>,
+    /// The account of threads whose waits do not end with an operation.
+    unlimited: Arc<DeviceAccount>,
     pub(crate) figures: Figures,
     // Dropped last: the client's connections live on it.
     runtime: Runtime,
@@ -66,7 +99,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Connects to the cluster.
-    pub(crate) fn connect(options: &TikvOptions) -> Result<Cluster, StorageError> {
+    pub(crate) fn connect(options: &TikvOptions, clock: &Arc<dyn Clock>) -> Result<Cluster, StorageError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads())
             .thread_name("tikv-client")
@@ -102,8 +135,14 @@ impl Cluster {
             Ok(Err(error)) => return Err(cannot(error.to_string())),
             Err(_) => return Err(cannot(format!("no answer within {} s", options.patience.as_secs()))),
         };
-        let (patience, commit) = (options.patience, options.commit);
-        Ok(Cluster { client, patience, commit, figures: Figures::default(), runtime })
+        let (patience, commit, clock) = (options.patience, options.commit, Arc::clone(clock));
+        let (unlimited, figures) = (Arc::default(), Figures::default());
+        Ok(Cluster { client, patience, commit, clock, unlimited, figures, runtime })
+    }
+
+    /// Has the waits of this thread not end with its operation, until the answer is dropped.
+    pub(crate) fn to_the_end(&self) -> ThreadCharge {
+        self.unlimited.charge_thread()
     }
 
     /// Sends a request until it is answered, refused, or the patience is over.
@@ -111,10 +150,11 @@ impl Cluster {
         &self,
         calls: &Calls,
         doing: &str,
+        keys: Keys<'_>,
         request: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, StorageError> {
         let began = Instant::now();
-        let answer = self.ask_until(began + self.patience, doing, request);
+        let answer = self.ask_until(began + self.patience, doing, keys, request);
         calls.note(began.elapsed());
         answer
     }
@@ -123,32 +163,62 @@ impl Cluster {
         &self,
         deadline: Instant,
         doing: &str,
+        keys: Keys<'_>,
         mut request: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, StorageError> {
         self.runtime.block_on(async {
             let mut pause = PAUSE_MIN;
             loop {
-                let error = match timeout_at(deadline, request()).await {
-                    Ok(Ok(answer)) => return Ok(answer),
-                    Ok(Err(error)) => error,
-                    Err(_) => return Err(too_slow(doing, self.patience.as_secs())),
+                let error = match self.wait(deadline, doing, request()).await? {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
                 };
                 // A read conflicts only with a commit under way, whose locks go.
                 if outcome_of(&error) == Outcome::Refused || Instant::now() + pause >= deadline {
-                    return Err(tikv_failed(doing, error));
+                    return Err(request_failed(doing, error));
+                }
+                if pause >= ORPHANS_FROM {
+                    // Where that fails, the request does, and it is tried again.
+                    let _later = timeout_at(deadline, remove_orphans(&self.client, keys, &error)).await;
                 }
                 self.figures.retries.fetch_add(1, Ordering::Relaxed);
-                sleep(pause).await;
+                self.wait(deadline, doing, sleep(pause)).await?;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
         })
+    }
+
+    /// Waits for an answer until the deadline, or until the operation of this thread has ended.
+    async fn wait<T>(
+        &self,
+        deadline: Instant,
+        doing: &str,
+        request: impl Future<Output = T>,
+    ) -> Result<T, StorageError> {
+        let mut request = pin!(request);
+        loop {
+            match timeout_at(deadline.min(Instant::now() + LOOKS_EVERY), &mut request).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if Instant::now() >= deadline => {
+                    return Err(too_slow(doing, self.patience.as_secs()));
+                }
+                Err(_) => {}
+            }
+            let left = DeviceAccount::time_left_of_thread(|| self.clock.monotonic());
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(operation_ended(doing));
+            }
+        }
     }
 
     fn options(&self) -> TransactionOptions {
         let options = TransactionOptions::new_optimistic().drop_check(CheckLevel::None);
         match self.commit {
             CommitMode::TwoPhase => options,
-            CommitMode::OnePhase => options.use_async_commit().try_one_pc(),
+            // A transaction that is kept until its outcome is known must not keep its locks alive.
+            CommitMode::OnePhase => {
+                options.use_async_commit().try_one_pc().heartbeat_option(HeartbeatOption::NoHeartbeat)
+            }
         }
     }
 
@@ -159,14 +229,14 @@ impl Cluster {
 
     /// A timestamp above those of all commits so far.
     pub(crate) fn timestamp(&self) -> Result<u64, StorageError> {
-        self.ask(&self.figures.timestamps, "taking a timestamp", async || {
+        self.ask(&self.figures.timestamps, "taking a timestamp", Keys::None, async || {
             Ok(self.client.current_timestamp().await?.version())
         })
     }
 
     /// The value of a key at a timestamp.
     pub(crate) fn get(&self, at: u64, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        let found = self.ask(&self.figures.gets, "reading an entry", async || {
+        let found = self.ask(&self.figures.gets, "reading an entry", Keys::One(key), async || {
             self.snapshot(at).get(key.to_vec()).await
         })?;
         // No value that a store writes is empty. A store of the tests answers so for an absent key.
@@ -175,7 +245,7 @@ impl Cluster {
 
     /// The values of several keys at a timestamp; absent ones are left out.
     pub(crate) fn get_all(&self, at: u64, keys: &[Vec<u8>]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
-        self.ask(&self.figures.gets, "reading entries", async || {
+        self.ask(&self.figures.gets, "reading entries", Keys::Several(keys), async || {
             let mut found = pairs(self.snapshot(at).batch_get(keys.to_vec()).await?);
             // As in `get`.
             found.retain(|(_, value)| !value.is_empty());
@@ -191,7 +261,7 @@ impl Cluster {
         order: Order,
         count: u32,
     ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
-        self.ask(&self.figures.scans, "scanning", async || {
+        self.ask(&self.figures.scans, "scanning", Keys::Range(range), async || {
             let (mut snapshot, range) = (self.snapshot(at), range.clone());
             Ok(match order {
                 Order::Ascending => pairs(snapshot.scan(range, count).await?),
@@ -207,7 +277,7 @@ impl Cluster {
         range: &Range<Vec<u8>>,
         count: u32,
     ) -> Result<Vec<Vec<u8>>, StorageError> {
-        self.ask(&self.figures.scans, "scanning keys", async || {
+        self.ask(&self.figures.scans, "scanning keys", Keys::Range(range), async || {
             let keys = self.snapshot(at).scan_keys(range.clone(), count).await?;
             Ok(keys.map(Vec::<u8>::from).collect())
         })
@@ -215,22 +285,22 @@ impl Cluster {
 
     /// Begins a transaction that writes.
     pub(crate) fn begin(&self) -> Result<Transaction, StorageError> {
-        self.ask(&self.figures.timestamps, "beginning a transaction", async || {
+        self.ask(&self.figures.timestamps, "beginning a transaction", Keys::None, async || {
             self.client.begin_with_options(self.options()).await
         })
     }
 
-    /// Commits changes, and gives the timestamp of the commit. Waits no longer than this.
+    /// Commits changes, and gives the timestamp of the commit. Ends as soon as no time is `left`, which is
+    /// asked again then: a lease may have been renewed.
     pub(crate) fn commit(
         &self,
         mut transaction: Transaction,
         mutations: Vec<Mutation>,
-        within: Duration,
+        left: &dyn Fn() -> Duration,
     ) -> Result<u64, CommitFailure> {
-        let began = Instant::now();
+        let (began, keys) = (Instant::now(), bounds_of(&mutations));
         let outcome = self.runtime.block_on(async {
-            let deadline = began + within;
-            let work = async {
+            let work = pin!(async {
                 for mutation in mutations {
                     match mutation {
                         Mutation::Put(key, value) => transaction.put(key, value).await?,
@@ -238,35 +308,74 @@ impl Cluster {
                     }
                 }
                 transaction.commit().await
-            };
-            let outcome = timeout_at(deadline, work).await;
-            if let Ok(Err(error)) = &outcome
-                && outcome_of(error) == Outcome::Conflict
-            {
-                // Locks of the prewrite go now rather than when they expire. Where that fails, they expire.
-                let _expires_otherwise = timeout_at(deadline, transaction.rollback()).await;
-            }
-            outcome
+            });
+            while_left(left, work).await
         });
         self.figures.commits.note(began.elapsed());
-        let unknown = |error| {
-            self.figures.undetermined.fetch_add(1, Ordering::Relaxed);
-            CommitFailure::Unknown(error)
+        let error = match outcome {
+            Some(Ok(Some(timestamp))) => return Ok(timestamp.version()),
+            Some(Ok(None)) => return Err(CommitFailure::Failed(invalid("a commit without changes"))),
+            Some(Err(error)) => error,
+            None => return Err(self.unknown(too_slow(COMMITTING, began.elapsed().as_secs()), transaction)),
         };
-        let doing = "committing";
-        match outcome {
-            Ok(Ok(Some(timestamp))) => Ok(timestamp.version()),
-            Ok(Ok(None)) => Err(CommitFailure::Failed(invalid("a commit without changes"))),
-            Err(_) => Err(unknown(too_slow(doing, within.as_secs()))),
-            Ok(Err(error)) => match outcome_of(&error) {
-                Outcome::Conflict => {
-                    self.figures.conflicts.fetch_add(1, Ordering::Relaxed);
-                    Err(CommitFailure::Failed(tikv_failed(doing, error)))
-                }
-                Outcome::Refused => Err(CommitFailure::Failed(tikv_failed(doing, error))),
-                Outcome::Unavailable | Outcome::Undetermined => Err(unknown(tikv_failed(doing, error))),
-            },
+        match outcome_of(&error) {
+            // Refused by a node, so that nothing is committed.
+            Outcome::Conflict | Outcome::Refused => self.give_up(transaction, keys, error),
+            Outcome::Unavailable | Outcome::Undetermined => {
+                Err(self.unknown(tikv_failed(COMMITTING, error), transaction))
+            }
         }
+    }
+
+    fn unknown(&self, error: StorageError, transaction: Transaction) -> CommitFailure {
+        self.figures.undetermined.fetch_add(1, Ordering::Relaxed);
+        // In two phases its first key tells what has happened, as soon as that has no lock. The transaction
+        // goes here, since it would keep its locks alive.
+        let may_commit = self.commit == CommitMode::OnePhase;
+        CommitFailure::Unknown(error, Unfinished(may_commit.then(|| Box::new(transaction))))
+    }
+
+    /// Ends a transaction of which a node has refused a key. Its locks go now rather than by their time, and
+    /// requests of it that are on their way find the rollback.
+    fn give_up(
+        &self,
+        mut transaction: Transaction,
+        keys: Option<Range<Vec<u8>>>,
+        error: Error,
+    ) -> Result<u64, CommitFailure> {
+        let start = start_of(&transaction);
+        let is_rolled_back = self.runtime.block_on(async {
+            let rolled_back = timeout(ROLLBACK_WITHIN, transaction.rollback()).await;
+            let is_old = |missing: u64| missing.saturating_add(LOCK_LIVES_MIN) <= start;
+            if let (Some(keys), true) = (&keys, missing_transaction(&error).is_some_and(is_old)) {
+                let removal = remove_orphans(&self.client, Keys::Range(keys), &error);
+                let _later = timeout(ROLLBACK_WITHIN, removal).await;
+            }
+            matches!(rolled_back, Ok(Ok(())))
+        });
+        if outcome_of(&error) == Outcome::Conflict {
+            self.figures.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
+        let failed = tikv_failed(COMMITTING, error);
+        // A request for one phase that is sent twice conflicts with itself.
+        match self.commit == CommitMode::OnePhase && !is_rolled_back {
+            true => Err(self.unknown(failed, transaction)),
+            false => Err(CommitFailure::Failed(failed)),
+        }
+    }
+
+    /// Sees to it that a commit which has not happened so far never will.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or it has happened meanwhile.
+    pub(crate) fn fence(&self, unfinished: Unfinished) -> Result<(), StorageError> {
+        let Unfinished(Some(mut transaction)) = unfinished else { return Ok(()) };
+        self.runtime.block_on(async {
+            match timeout(self.patience, transaction.rollback()).await {
+                Ok(rolled_back) => rolled_back.map_err(|error| tikv_failed("rolling back", error)),
+                Err(_) => Err(too_slow("rolling back", self.patience.as_secs())),
+            }
+        })
     }
 
     /// Runs a small transaction of the engine's own until it commits. `changes` gets its timestamp, and is
@@ -275,6 +384,7 @@ impl Cluster {
         &self,
         mut changes: impl FnMut(u64) -> Result<Vec<Mutation>, StorageError>,
     ) -> Result<(), StorageError> {
+        let _whole = self.to_the_end();
         let mut tries = 0;
         loop {
             let transaction = self.begin()?;
@@ -282,7 +392,9 @@ impl Cluster {
             if mutations.is_empty() {
                 return Ok(());
             }
-            match self.commit(transaction, mutations, self.patience) {
+            let deadline = Instant::now() + self.patience;
+            let left = || deadline.saturating_duration_since(Instant::now());
+            match self.commit(transaction, mutations, &left) {
                 Ok(_) => return Ok(()),
                 Err(CommitFailure::Failed(error))
                     if error.kind() == ErrorKind::Conflict && tries < CHANGES_TRIED =>
@@ -290,8 +402,8 @@ impl Cluster {
                     tries += 1;
                 }
                 // The engine's own changes may be made twice.
-                Err(CommitFailure::Unknown(_)) if tries < CHANGES_TRIED => tries += 1,
-                Err(CommitFailure::Failed(error) | CommitFailure::Unknown(error)) => return Err(error),
+                Err(CommitFailure::Unknown(..)) if tries < CHANGES_TRIED => tries += 1,
+                Err(CommitFailure::Failed(error) | CommitFailure::Unknown(error, _)) => return Err(error),
             }
         }
     }
@@ -301,26 +413,87 @@ impl Cluster {
         self.runtime.block_on(async {
             let deadline = Instant::now() + self.patience;
             match timeout_at(deadline, self.client.unsafe_destroy_range(range.clone())).await {
-                Ok(destroyed) => destroyed.map_err(|error| tikv_failed("removing a range", error)),
+                Ok(destroyed) => destroyed.map_err(|error| request_failed("removing a range", error)),
                 Err(_) => Err(too_slow("removing a range", self.patience.as_secs())),
             }
         })
     }
 
-    /// Lets the cluster remove versions that no snapshot from this timestamp on sees.
-    pub(crate) fn collect_garbage(&self, before: u64) -> Result<(), StorageError> {
-        self.runtime.block_on(async {
-            let deadline = Instant::now() + self.patience;
-            match timeout_at(deadline, self.client.gc(Timestamp::from_version(before))).await {
-                Ok(Ok(_)) => {
-                    self.figures.safepoint.store(before, Ordering::Relaxed);
-                    Ok(())
-                }
-                Ok(Err(error)) => Err(tikv_failed("collecting garbage", error)),
-                Err(_) => Err(too_slow("collecting garbage", self.patience.as_secs())),
+    /// Begins to let the cluster remove versions that no snapshot from this timestamp on sees. All locks from
+    /// before have to go first, which takes minutes where the cluster is large.
+    pub(crate) fn collect_garbage(&self, before: u64) -> Collecting {
+        let client = self.client.clone();
+        let work = self.runtime.spawn(async move {
+            match timeout(COLLECTED_WITHIN, client.gc(Timestamp::from_version(before))).await {
+                Ok(Ok(true)) => Ok(Collected::Done),
+                Ok(Ok(false)) => Ok(Collected::ByOthers),
+                Ok(Err(error)) => Err(request_failed("collecting garbage", error)),
+                Err(_) => Err(too_slow("collecting garbage", COLLECTED_WITHIN.as_secs())),
             }
-        })
+        });
+        Collecting { before, work }
     }
+
+    /// The outcome of a removal, if it has ended.
+    pub(crate) fn collected(&self, collecting: &mut Collecting) -> Option<Result<Collected, StorageError>> {
+        if !collecting.work.is_finished() {
+            return None;
+        }
+        let joined = self.runtime.block_on(&mut collecting.work);
+        let collected = joined.unwrap_or_else(|error| {
+            let message = format!("the removal of old versions has ended early: {error}");
+            Err(StorageError::with_source(ErrorKind::Io, message, error))
+        });
+        if matches!(collected, Ok(Collected::Done)) {
+            self.figures.safepoint.store(collecting.before, Ordering::Relaxed);
+        }
+        Some(collected)
+    }
+}
+
+/// A removal of old versions under way.
+pub(crate) struct Collecting {
+    /// No snapshot before this is needed.
+    pub(crate) before: u64,
+    work: JoinHandle<Result<Collected, StorageError>>,
+}
+
+/// The end of a removal of old versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collected {
+    /// The cluster removes them.
+    Done,
+    /// Another program has let the cluster remove younger versions. The client does not tell which.
+    ByOthers,
+}
+
+/// What is done by a commit, for errors.
+const COMMITTING: &str = "committing";
+
+/// Waits for an answer while there is time left; `None` where there is none any more.
+async fn while_left<T>(
+    left: &dyn Fn() -> Duration,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    loop {
+        let left = left();
+        if left.is_zero() {
+            return None;
+        }
+        if let Ok(answer) = timeout(left, &mut work).await {
+            return Some(answer);
+        }
+    }
+}
+
+/// A range that has the keys of all changes; `None` where there are none.
+fn bounds_of(mutations: &[Mutation]) -> Option<Range<Vec<u8>>> {
+    let keys = || {
+        mutations.iter().map(|mutation| match mutation {
+            Mutation::Put(key, _) | Mutation::Delete(key) => key,
+        })
+    };
+    Some(keys().min()?.clone()..behind(keys().max()?))
 }
 
 /// How many threads drive the client. The waiting threads do the larger part of the work. On two cores a
@@ -341,7 +514,7 @@ pub(crate) fn start_of(transaction: &Transaction) -> u64 {
 /// The timestamp of a moment before another one.
 pub(crate) fn earlier(timestamp: u64, by: Duration) -> u64 {
     let milliseconds = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-    timestamp.saturating_sub(milliseconds.saturating_mul(1 << 18))
+    timestamp.saturating_sub(milliseconds.saturating_mul(1 << TIMESTAMP_BITS))
 }
 
 fn pairs(found: impl Iterator<Item = KvPair>) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -17,15 +17,17 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::cluster::Cluster;
 use crate::failure::{environment_failed, invalid};
+use crate::kept::Kept;
 use crate::layout::Keyspace;
 use crate::lease::Claimant;
 use crate::marker::Marker;
 use crate::newest::Newest;
-use crate::options::{Servers, TikvOptions};
+use crate::options::{CommitMode, Servers, TikvOptions};
 use crate::servers::{Membership, Watch};
 use crate::store::{Store, Writing};
 use crate::transaction::TikvSnapshot;
 use crate::upkeep::{LeaseRenewal, RecordRenewal, Upkeep};
+use crate::versions::Versions;
 use crate::{lease, opening};
 
 /// A store in a TiKV cluster.
@@ -45,10 +47,10 @@ impl TikvEngine {
         let failed = |error| environment_failed("cannot open the store", error);
         environment.files().create_dir(folder).map_err(failed)?;
         let lock = environment.files().lock(folder).map_err(failed)?;
-        let cluster = Cluster::connect(&options)?;
+        let clock = Arc::clone(environment.clock());
+        let cluster = Cluster::connect(&options, &clock)?;
         let server = Marker::of_folder(environment, folder, &options)?.server;
         let keyspace = Keyspace::new(&options.keyspace);
-        let clock = Arc::clone(environment.clock());
         let claimant = match options.servers {
             Servers::One => Claimant::Alone { server },
             Servers::Several => Claimant::OneOfSeveral { server },
@@ -74,6 +76,7 @@ impl TikvEngine {
             intents: Intents::new(),
             read_claims: ReadClaims::default(),
             newest: Newest::new(now, asked_at),
+            kept: Kept::new(asked_at),
             numbers: AtomicU64::new(now),
             renewed_at: Mutex::new(renewed_at),
             failure: OnceLock::new(),
@@ -82,11 +85,16 @@ impl TikvEngine {
             _lock: lock,
         });
         store.intents.set_oldest_snapshot(SnapshotTimestamp::new(now));
-        let mut upkeep = Upkeep::new(&store);
-        let upkeep = environment.spawner().spawn("tikv-upkeep", Box::new(move || upkeep.step()));
-        let renewal = environment.spawner().spawn("tikv-lease", renewal_of(&store));
+        warn_of_one_phase(&store.options);
+        let (mut upkeep, mut versions) = (Upkeep::new(&store), Versions::new(&store));
         let failed = |error| environment_failed("cannot start a thread of the engine", error);
-        Ok(TikvEngine { tasks: Mutex::new(vec![upkeep.map_err(failed)?, renewal.map_err(failed)?]), store })
+        let spawn = |name, step| environment.spawner().spawn(name, step).map_err(failed);
+        let tasks = vec![
+            spawn("tikv-upkeep", Box::new(move || upkeep.step()))?,
+            spawn("tikv-versions", Box::new(move || versions.step()))?,
+            spawn("tikv-lease", renewal_of(&store))?,
+        ];
+        Ok(TikvEngine { tasks: Mutex::new(tasks), store })
     }
 
     fn sharing(&self) -> Sharing {
@@ -102,6 +110,16 @@ impl TikvEngine {
             Servers::One => ReadClaiming::Ranges,
             Servers::Several => ReadClaiming::None,
         }
+    }
+}
+
+/// Tells people what they have chosen.
+fn warn_of_one_phase(options: &TikvOptions) {
+    if options.commit == CommitMode::OnePhase {
+        tracing::warn!(
+            "the option `commit` = one-phase is on: a transaction may see commits from after its begin, and a server that \
+             dies while it commits may leave documents locked for the `history`; leave it out for two phases"
+        );
     }
 }
 
@@ -186,6 +204,11 @@ impl Engine for TikvEngine {
 
     fn recent_snapshot(&self, within: Duration) -> Option<SnapshotTimestamp> {
         self.store.recent_snapshot(within).map(SnapshotTimestamp::new)
+    }
+
+    /// Timestamps are the time of the placement driver.
+    fn commits_between(&self, _: SnapshotTimestamp, _: SnapshotTimestamp) -> Option<u64> {
+        None
     }
 
     /// A commit is on the devices of most replicas when the cluster answers.

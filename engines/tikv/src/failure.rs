@@ -74,6 +74,42 @@ fn outcome_of_key(error: &tikv_client::ProtoKeyError) -> Outcome {
     if is_conflict { Outcome::Conflict } else { Outcome::Refused }
 }
 
+/// The start of a transaction that a request was told of and that is not there: it has left a lock.
+pub(crate) fn missing_transaction(error: &Error) -> Option<u64> {
+    match error {
+        Error::TxnNotFound(missing) => Some(missing.start_ts),
+        Error::KeyError(key) => key.txn_not_found.as_ref().map(|missing| missing.start_ts),
+        Error::MultipleKeyErrors(errors) | Error::ExtractedErrors(errors) => {
+            errors.iter().find_map(missing_transaction)
+        }
+        Error::UndeterminedError(inner) | Error::PessimisticLockError { inner, .. } => {
+            missing_transaction(inner)
+        }
+        _ => None,
+    }
+}
+
+/// An error of the client as one of the contract, for a request that does not commit. It never conflicts: it
+/// has met the lock of a commit for too long.
+pub(crate) fn request_failed(doing: &str, error: Error) -> StorageError {
+    match outcome_of(&error) {
+        Outcome::Conflict => {
+            let message = format!(
+                "a commit that has not ended keeps a key of the TiKV cluster locked, which was met while {doing}: try \
+                 again ({error})"
+            );
+            StorageError::with_source(ErrorKind::Unavailable, message, error)
+        }
+        Outcome::Unavailable | Outcome::Undetermined | Outcome::Refused => tikv_failed(doing, error),
+    }
+}
+
+/// The error of a request whose operation has ended.
+pub(crate) fn operation_ended(doing: &str) -> StorageError {
+    let message = format!("the operation has ended while it waited for the TiKV cluster ({doing})");
+    StorageError::new(ErrorKind::Unavailable, message)
+}
+
 /// An error of the client as one of the contract, with the operation that failed.
 pub(crate) fn tikv_failed(doing: &str, error: Error) -> StorageError {
     match outcome_of(&error) {
@@ -152,5 +188,21 @@ mod tests {
         assert_eq!(outcome_of(&Error::ExtractedErrors(vec![away(), unknown])), Outcome::Undetermined);
         assert_eq!(tikv_failed("testing", conflict()).kind(), ErrorKind::Conflict);
         assert_eq!(tikv_failed("testing", away()).kind(), ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_read_that_meets_a_lock_for_too_long_is_told_as_a_cluster_that_does_not_answer() {
+        let missing = Box::new(tikv_client::ProtoKeyError {
+            txn_not_found: Some(Default::default()),
+            ..Default::default()
+        });
+        // The shape in which the client passes it on.
+        let missing = Error::MultipleKeyErrors(vec![Error::KeyError(missing)]);
+        assert_eq!(missing_transaction(&missing), Some(0));
+        assert_eq!(missing_transaction(&Error::ResolveLockError(Vec::new())), None);
+        for error in [Error::ResolveLockError(Vec::new()), missing] {
+            assert_eq!(outcome_of(&error), Outcome::Conflict);
+            assert_eq!(request_failed("testing", error).kind(), ErrorKind::Unavailable);
+        }
     }
 }

@@ -12,7 +12,8 @@
 //! - *Merges* are records of their own, so that two of them never conflict: see `pending_merges`.
 //! - *Durability.* A commit is on most replicas before it is answered, whatever was asked.
 //! - *Blocking mode.* Every read asks the cluster, so that one that must not block answers `WouldBlock`.
-//! - *Upkeep.* Leases, folds, dropped trees and old versions are the work of one thread: see `upkeep`.
+//! - *Upkeep.* Folds and dropped trees are the work of one thread, old versions and leases of one each: see
+//!   `upkeep` and `versions`.
 //!
 //! # Invariants
 //! - A commit is sent once. One whose answer is missing is looked for before the caller is told.
@@ -25,10 +26,13 @@
 //!
 //! # Modules
 //! ```arrows
-//! engine -> cluster, lease, marker, opening, options, servers, store, transaction, upkeep
+//! engine -> cluster, lease, marker, opening, options, servers, store, transaction, upkeep, versions
 //! transaction -> cluster, large_values, pending_merges, store, trees
 //! upkeep -> cluster, large_values, lease, servers, store
+//! versions -> cluster, servers, store
 //! store -> cluster, commit, lease, opening, options, pending_merges, servers, tree_record, trees
+//! store -> tree_totals
+//! tree_totals -> cluster, opening, trees
 //! commit -> cluster, large_values, pending_merges, trees
 //! opening -> cluster, tree_record, trees
 //! tree_record -> trees
@@ -38,7 +42,8 @@
 //! servers -> cluster
 //! marker -> options
 //! cluster -> options
-//! leaves: failure, figures, layout, live, newest, value
+//! locks -> failure
+//! leaves: failure, figures, kept, layout, live, locks, newest, value
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -48,10 +53,12 @@ mod commit;
 mod engine;
 mod failure;
 mod figures;
+mod kept;
 mod large_values;
 mod layout;
 mod lease;
 mod live;
+mod locks;
 mod marker;
 mod newest;
 mod opening;
@@ -61,9 +68,11 @@ mod servers;
 mod store;
 mod transaction;
 mod tree_record;
+mod tree_totals;
 mod trees;
 mod upkeep;
 mod value;
+mod versions;
 
 pub use crate::engine::TikvEngine;
 pub use crate::options::{Certificates, CommitMode, Servers, TikvOptions};

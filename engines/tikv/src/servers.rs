@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_environment::{Clock, Monotonic};
-use pando_storage::{StorageError, TreeId};
+use pando_storage::{SHARED_COMMIT_MAX, StorageError, TreeId};
 use parking_lot::{Mutex, RwLock};
 
 use crate::cluster::{Cluster, Mutation, Order};
@@ -41,9 +41,8 @@ pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const EXPIRES_AFTER: Duration = Duration::from_secs(20);
 /// How long a server is trusted after it has written its record, or renewed its lease.
 pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(12);
-/// How long after its last record a server still waits for a commit. The catalog renews its own membership
-/// less often, by up to three seconds.
-pub(crate) const COMMITS_END_AFTER: Duration = Duration::from_secs(16);
+/// How long after its last record, or after it has renewed its lease, a server still waits for a commit.
+pub(crate) const COMMITS_END_AFTER: Duration = SHARED_COMMIT_MAX;
 /// The most servers of one store.
 const SERVERS_MAX: u32 = 4_096;
 
@@ -66,6 +65,11 @@ impl Record {
         let oldest = u64::from_be_bytes(oldest.try_into().ok()?);
         Some(Record { read_at: u64::from_be_bytes(*read_at), oldest })
     }
+}
+
+/// When a server that was trusted at a moment gives up its commits.
+pub(crate) fn commits_end_at(renewed_at: Monotonic) -> Monotonic {
+    renewed_at.plus(COMMITS_END_AFTER)
 }
 
 /// The records of all servers, by number.
@@ -231,8 +235,11 @@ mod tests {
 
     #[test]
     fn a_commit_ends_before_the_others_hold_its_server_for_dead() {
-        let catalog_renews_every = Duration::from_secs(3);
-        assert!(TRUSTED_FOR < COMMITS_END_AFTER && COMMITS_END_AFTER + catalog_renews_every < EXPIRES_AFTER);
+        assert!(TRUSTED_FOR < COMMITS_END_AFTER && COMMITS_END_AFTER < EXPIRES_AFTER);
+        let renewed_at = Monotonic::new(Duration::from_secs(100));
+        let last_begin = renewed_at.plus(TRUSTED_FOR);
+        assert!(last_begin < commits_end_at(renewed_at));
+        assert!(commits_end_at(renewed_at) < renewed_at.plus(EXPIRES_AFTER));
     }
 
     #[test]

@@ -13,7 +13,14 @@
 //! # A commit without an answer
 //! One of its values has the number of the commit. The store reads that key until the cluster answers, which
 //! resolves the commit's locks: it has happened if the number is there. Where several servers write, another
-//! one may have overwritten it meanwhile: then nobody knows.
+//! one may have overwritten it meanwhile: then nobody knows. A commit in one phase may still be on its way:
+//! it is rolled back before its caller hears that it has not happened.
+//!
+//! # The end of a commit
+//! A commit that is under way when others take the store over, or take this server out, would write behind
+//! their back. So it ends [`COMMITS_END_AFTER`](servers::COMMITS_END_AFTER) after the lease was renewed last:
+//! one server may renew it meanwhile. The commit of one of several servers ends that long after the renewal
+//! before its *begin*. The catalog adds this time to that for which it trusts its own membership.
 //!
 //! # Locks, in the order in which they are taken
 //! 1. `ddl`: one tree is made or dropped at a time.
@@ -35,9 +42,10 @@ use pando_storage::{
 use parking_lot::{Mutex, RwLock};
 use tikv_client::Transaction;
 
-use crate::cluster::{Cluster, CommitFailure, Mutation, earlier, start_of};
+use crate::cluster::{Cluster, CommitFailure, Mutation, TIMESTAMP_BITS, Unfinished, earlier, start_of};
 use crate::commit::{Commit, MergeUse, PreparedCommit, TouchedTrees, plan_merges};
 use crate::failure::{closed, corrupt, invalid, no_tree, undetermined};
+use crate::kept::Kept;
 use crate::layout::Keyspace;
 use crate::lease;
 use crate::live::{Entered, LiveTransactions};
@@ -47,7 +55,8 @@ use crate::options::TikvOptions;
 use crate::pending_merges;
 use crate::servers::{self, Membership};
 use crate::tree_record::TreeRecord;
-use crate::trees::{Growth, Merging, Tree, TreeFigures, Trees};
+use crate::tree_totals;
+use crate::trees::{Merging, TreeFigures, Trees};
 use crate::value::number_of;
 
 /// Keys whose values are compared at two snapshots at once.
@@ -79,6 +88,7 @@ pub(crate) struct Store {
     pub(crate) intents: Intents,
     pub(crate) read_claims: ReadClaims,
     pub(crate) newest: Newest,
+    pub(crate) kept: Kept,
     /// The number of the last commit. Begins at the timestamp of the opening.
     pub(crate) numbers: AtomicU64,
     pub(crate) renewed_at: Mutex<Monotonic>,
@@ -98,6 +108,13 @@ pub(crate) struct Begun {
     pub(crate) lapses: u64,
 }
 
+/// The time that a commit has for the sake of others.
+struct CommitTime {
+    /// When one of several servers ends it. `None`: a server that has the store alone goes by its lease as
+    /// that is then.
+    leased: Option<Monotonic>,
+}
+
 /// Whether a transaction needs one of TiKV's for its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
@@ -113,11 +130,21 @@ impl Store {
         self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
+    /// Whether this server does the work that one server of a store does for all.
+    pub(crate) fn does_work_of_all(&self) -> bool {
+        self.membership.as_ref().is_none_or(Membership::is_first)
+    }
+
+    /// Refuses to read for a transaction where others may have removed what it reads.
+    pub(crate) fn check_readable(&self, begun: &Begun) -> Result<(), StorageError> {
+        self.check_membership(begun.lapses)?;
+        self.kept.check(begun.snapshot, self.clock.as_ref())
+    }
+
     /// Refuses to go on with a transaction where other servers may have removed what it reads.
     pub(crate) fn check_membership(&self, lapses: u64) -> Result<(), StorageError> {
-        let Some(membership) = &self.membership else { return Ok(()) };
         self.check_lease()?;
-        if membership.lapses() == lapses {
+        if self.membership.as_ref().is_none_or(|membership| membership.lapses() == lapses) {
             return Ok(());
         }
         let message = "this server could not reach the TiKV cluster for so long that the other servers of the store have gone \
@@ -125,7 +152,7 @@ impl Store {
         Err(StorageError::new(ErrorKind::Unavailable, message))
     }
 
-    /// Refuses commits of a server whose lease may have been taken over.
+    /// Refuses reads and commits of a server whose lease may have been taken over.
     fn check_lease(&self) -> Result<(), StorageError> {
         let since = self.clock.monotonic().since(*self.renewed_at.lock());
         if since <= servers::TRUSTED_FOR { Ok(()) } else { Err(self.away(since)) }
@@ -134,7 +161,7 @@ impl Store {
     /// The error of a server whose lease is old.
     fn away(&self, since: Duration) -> StorageError {
         let message = format!(
-            "the TiKV cluster could not be reached for {} s: nothing is committed until it can be",
+            "the TiKV cluster could not be reached for {} s: nothing is read or committed until it can be",
             since.as_secs()
         );
         StorageError::new(ErrorKind::Unavailable, message)
@@ -195,7 +222,10 @@ impl Store {
     /// transaction with an old snapshot counts as one that has begun then.
     fn is_kept(&self, at: u64) -> bool {
         let newest = self.newest.get();
-        let is_recent = |history| at <= newest && at >= earlier(newest, history / 2);
+        let is_recent = |history| {
+            let is_young = at <= newest && at >= earlier(newest, history / 2);
+            is_young && self.kept.check(at, self.clock.as_ref()).is_ok()
+        };
         at == newest || self.membership.is_some() && self.options.history.is_some_and(is_recent)
     }
 
@@ -214,8 +244,10 @@ impl Store {
         claims: &Claims,
         begun: &mut Begun,
     ) -> Result<CommitReceipt, StorageError> {
+        // Before all that may take time.
+        let time = self.commit_time();
+        let _whole = self.cluster.to_the_end();
         self.check_open()?;
-        self.check_lease()?;
         self.check_membership(begun.lapses)?;
         let trees = self.touched(writes)?;
         let plan = plan_merges(writes, &trees);
@@ -244,7 +276,7 @@ impl Store {
         let at = if self.membership.is_some() { number } else { at };
         let (cluster, keyspace) = (&self.cluster, &self.keyspace);
         let prepared = Commit { cluster, keyspace, writes, trees: &trees, at, number }.prepare()?;
-        let timestamp = self.send(transaction, prepared, number, &trees)?;
+        let timestamp = self.send(transaction, prepared, number, &trees, &time)?;
         self.newest.saw(timestamp);
         claims.commit(&self.intents, CommitTimestamp::new(timestamp));
         Ok(CommitReceipt { timestamp: CommitTimestamp::new(timestamp), lsn: Lsn::new(timestamp) })
@@ -294,15 +326,10 @@ impl Store {
         Ok(touched)
     }
 
-    /// How long a commit may take. One of several servers gives up before the others hold it for dead: they
-    /// change descriptions then that the commit rests on.
-    fn commit_patience(&self) -> Result<Duration, StorageError> {
-        if self.membership.is_none() {
-            return Ok(self.options.patience);
-        }
-        let since = self.clock.monotonic().since(*self.renewed_at.lock());
-        let left = servers::COMMITS_END_AFTER.saturating_sub(since);
-        if left.is_zero() { Err(self.away(since)) } else { Ok(left.min(self.options.patience)) }
+    /// The time of a commit that begins now. See the module's head.
+    fn commit_time(&self) -> CommitTime {
+        let leased = self.membership.as_ref().map(|_| servers::commits_end_at(*self.renewed_at.lock()));
+        CommitTime { leased }
     }
 
     fn send(
@@ -311,13 +338,27 @@ impl Store {
         prepared: PreparedCommit,
         number: u64,
         trees: &TouchedTrees,
+        time: &CommitTime,
     ) -> Result<u64, StorageError> {
         let PreparedCommit { mutations, recognised_by, growth, merged } = prepared;
-        let within = self.commit_patience()?;
-        let timestamp = match self.cluster.commit(transaction, mutations, within) {
+        let patient_until = self.clock.monotonic().plus(self.options.patience);
+        let left = || {
+            let leased = time.leased.unwrap_or_else(|| servers::commits_end_at(*self.renewed_at.lock()));
+            patient_until.min(leased).since(self.clock.monotonic())
+        };
+        if left().is_zero() {
+            return Err(self.away(self.clock.monotonic().since(*self.renewed_at.lock())));
+        }
+        let timestamp = match self.cluster.commit(transaction, mutations, &left) {
             Ok(timestamp) => timestamp,
             Err(CommitFailure::Failed(error)) => return Err(error),
-            Err(CommitFailure::Unknown(error)) => self.find_out(recognised_by, number, error)?,
+            Err(CommitFailure::Unknown(error, unfinished)) => {
+                let outcome = self.find_out(recognised_by, number, error, unfinished);
+                if outcome.is_err() {
+                    self.newest.lost_track(self.clock.monotonic());
+                }
+                outcome?
+            }
         };
         for (tree, (entries, bytes)) in growth {
             if let Some(tree) = trees.get(&tree) {
@@ -334,6 +375,7 @@ impl Store {
         recognised_by: Option<Vec<u8>>,
         number: u64,
         error: StorageError,
+        unfinished: Unfinished,
     ) -> Result<u64, StorageError> {
         let Some(key) = recognised_by else { return Err(undetermined(error)) };
         let now = self.cluster.timestamp().map_err(undetermined)?;
@@ -344,7 +386,10 @@ impl Store {
             found if self.membership.is_some() && found.is_none_or(|found| found > number) => {
                 Err(undetermined(error))
             }
-            _ => Err(error),
+            _ => {
+                self.cluster.fence(unfinished).map_err(undetermined)?;
+                Err(error)
+            }
         }
     }
 
@@ -386,8 +431,14 @@ impl Store {
         self.check_open()?;
         self.check_lease()?;
         self.trees.read().check_name_is_free(name)?;
-        let mut made = TreeId::new(0);
+        let (mut made, live) = (None, TreeRecord::Live { name: name.to_owned(), merging: Merging::No });
         self.cluster.change(|at| {
+            // A try without an answer may have made it.
+            if let Some(made) = made
+                && self.record_at(at, made)?.as_ref() == Some(&live)
+            {
+                return Ok(Vec::new());
+            }
             if self.membership.is_some() {
                 self.check_name_is_free_at(at, name)?;
             }
@@ -399,13 +450,14 @@ impl Store {
                 }
             };
             let after = next.checked_add(1).ok_or_else(|| invalid("all numbers for trees have been used"))?;
-            made = TreeId::new(next);
-            let record = TreeRecord::Live { name: name.to_owned(), merging: Merging::No };
+            let new = TreeId::new(next);
+            made = Some(new);
             Ok(vec![
                 Mutation::Put(self.keyspace.next_tree(), after.to_be_bytes().to_vec()),
-                Mutation::Put(self.keyspace.tree_record(made), record.encode()),
+                Mutation::Put(self.keyspace.tree_record(new), live.encode()),
             ])
         })?;
+        let made = made.expect("the change has given it a number");
         self.trees.write().insert(made, name, Merging::No, TreeFigures::default());
         Ok(made)
     }
@@ -416,10 +468,14 @@ impl Store {
         self.check_open()?;
         self.check_lease()?;
         self.trees.read().get(tree)?;
-        let record = self.keyspace.tree_record(tree);
+        let (record, mut has_tried) = (self.keyspace.tree_record(tree), false);
         self.cluster.change(|at| {
-            if self.membership.is_some() && !self.is_live_at(at, tree)? {
-                return Err(no_tree(tree));
+            let is_live = matches!(self.record_at(at, tree)?, Some(TreeRecord::Live { .. }));
+            match std::mem::replace(&mut has_tried, true) {
+                false if !is_live => return Err(no_tree(tree)),
+                // The try before has dropped it, or another server meanwhile.
+                true if !is_live => return Ok(Vec::new()),
+                _ => {}
             }
             Ok(vec![Mutation::Put(record.clone(), TreeRecord::Dropped.encode())])
         })?;
@@ -465,10 +521,9 @@ impl Store {
         Ok(())
     }
 
-    fn is_live_at(&self, at: u64, tree: TreeId) -> Result<bool, StorageError> {
+    fn record_at(&self, at: u64, tree: TreeId) -> Result<Option<TreeRecord>, StorageError> {
         let record = self.cluster.get(at, &self.keyspace.tree_record(tree))?;
-        let record = record.as_deref().map(TreeRecord::decode).transpose()?;
-        Ok(matches!(record, Some(TreeRecord::Live { .. })))
+        record.as_deref().map(TreeRecord::decode).transpose()
     }
 
     /// Waits until all servers have read the list of trees after a timestamp, or are dead.
@@ -521,58 +576,17 @@ impl Store {
 
     /// Brings the figures of changed trees into the cluster.
     pub(crate) fn write_figures(&self) -> Result<(), StorageError> {
-        if self.membership.is_some() {
-            return self.add_figures();
+        let (cluster, keyspace) = (&self.cluster, &self.keyspace);
+        match &self.membership {
+            None => tree_totals::write(cluster, keyspace, &self.trees),
+            Some(_) => tree_totals::add(cluster, keyspace, &self.trees),
         }
-        let changed: Vec<(TreeId, Vec<u8>)> = {
-            let trees = self.trees.read();
-            let taken = trees.listed().filter_map(|(id, tree)| Some((id, tree.figures.take_changed()?)));
-            taken.collect()
-        };
-        let put = |(tree, figures): &(TreeId, Vec<u8>)| {
-            Mutation::Put(self.keyspace.figures(*tree), figures.clone())
-        };
-        self.cluster.change(|_| Ok(changed.iter().map(put).collect()))
-    }
-
-    /// Adds the growth of trees to the figures in the cluster, and takes over what other servers have added.
-    fn add_figures(&self) -> Result<(), StorageError> {
-        let listed: Vec<(TreeId, Tree)> =
-            self.trees.read().listed().map(|(id, tree)| (id, tree.clone())).collect();
-        for (id, tree) in &listed {
-            let growth = tree.figures.take_growth();
-            if growth == Growth::default() {
-                continue;
-            }
-            let key = self.keyspace.figures(*id);
-            let added = self.cluster.change(|at| {
-                let stored = self.cluster.get(at, &key)?;
-                let total = TreeFigures::decode(stored.as_deref().unwrap_or_default());
-                total.change(growth.entries, growth.bytes);
-                Ok(vec![Mutation::Put(key.clone(), total.encode())])
-            });
-            if added.is_err() {
-                tree.figures.give_back(growth);
-                return added;
-            }
-        }
-        let mut stored = HashMap::new();
-        let now = self.cluster.timestamp()?;
-        for (key, figures) in opening::read_all(&self.cluster, now, self.keyspace.all_figures())? {
-            stored.extend(self.keyspace.tree_of(&key).map(|tree| (tree, figures)));
-        }
-        for (id, tree) in &listed {
-            if let Some(total) = stored.get(id) {
-                tree.figures.set_total(&TreeFigures::decode(total));
-            }
-        }
-        Ok(())
     }
 
     /// How long the oldest live transaction's snapshot lies behind.
     pub(crate) fn snapshot_age(&self) -> Duration {
         let oldest = self.live.lock().oldest_snapshot();
         let behind = oldest.map_or(0, |oldest| self.newest.get().saturating_sub(oldest));
-        Duration::from_millis(behind >> 18)
+        Duration::from_millis(behind >> TIMESTAMP_BITS)
     }
 }

@@ -24,6 +24,13 @@ use crate::value::{Stored, decode};
 
 /// The largest page of a scan.
 const PAGE_MAX: usize = 1_024;
+/// The smallest one, where a scan has so many entries before it.
+const PAGE_MIN: usize = 16;
+/// Bytes that the answers for a page may take. The client asks all regions of the range at once, each for the
+/// whole page, and keeps the first entries of all.
+const PAGE_BYTES: u64 = 64 << 20;
+/// Bytes from which on a region is split.
+const REGION_BYTES: u64 = 96 << 20;
 /// Bytes of keys and values from which several commits are quicker. The client sends a commit in requests of
 /// 16 KB, and copies the whole transaction for each, and all of its keys into it (`tikv-client` 0.4.0,
 /// `transaction.rs` and `requests.rs`): the work grows with the square of the size.
@@ -49,9 +56,15 @@ impl TikvSnapshot {
 
     /// Whether a tree that this transaction may read has merges.
     fn merging(&self, tree: TreeId) -> Result<Merging, StorageError> {
-        self.store.check_membership(self.begun.lapses)?;
+        self.store.check_readable(&self.begun)?;
         let trees = self.store.trees.read();
         trees.readable(tree, self.begun.entered.number).map(|tree| tree.merging)
+    }
+
+    /// Entries of a page of a tree.
+    fn page_max(&self, tree: TreeId) -> Result<usize, StorageError> {
+        let trees = self.store.trees.read();
+        trees.readable(tree, self.begun.entered.number).map(|tree| page_max(tree.figures.estimate()))
     }
 
     /// The value behind its stored form.
@@ -88,7 +101,7 @@ impl TikvSnapshot {
     ) -> Result<ScanEnd, StorageError> {
         batch.clear();
         let Some(entries) = self.store.keyspace.entries(scan.tree, range) else { return Ok(ScanEnd::Done) };
-        let wanted = scan.limits.entries_max.clamp(1, PAGE_MAX);
+        let wanted = scan.limits.entries_max.clamp(1, self.page_max(scan.tree)?);
         let order = match scan.direction {
             Direction::Forward => Order::Ascending,
             Direction::Backward => Order::Descending,
@@ -155,6 +168,14 @@ impl TikvSnapshot {
         }
         Ok(end)
     }
+}
+
+/// Entries of a page of a tree of this size, so that its answers fit into memory though all its regions give
+/// one.
+fn page_max(tree: Estimate) -> usize {
+    let (regions, entry_bytes) = (tree.bytes / REGION_BYTES + 1, tree.bytes / tree.entries.max(1) + 1);
+    let fitting = PAGE_BYTES / regions.saturating_mul(entry_bytes);
+    usize::try_from(fitting).unwrap_or(PAGE_MAX).clamp(PAGE_MIN, PAGE_MAX)
 }
 
 /// Every read asks the cluster.
@@ -271,5 +292,19 @@ impl EngineSnapshot for TikvSnapshot {
 
     fn end(&mut self) {
         self.store.end(self.begun.entered.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_smaller_where_a_tree_has_many_regions() {
+        let of = |entries: u64, bytes: u64| page_max(Estimate { entries, bytes });
+        assert_eq!([of(0, 0), of(1_000, 1 << 20), of(90_000, 90 << 20)], [PAGE_MAX; 3]);
+        // 107 regions of entries of 1 KB.
+        assert_eq!(of(10 << 20, 10 << 30), 611);
+        assert_eq!(of(1 << 40, 1 << 50), PAGE_MIN);
     }
 }

@@ -6,10 +6,10 @@
 //! | remove the entries of dropped trees that no transaction reads | 1 s |
 //! | write the figures of trees | 30 s |
 //! | delete large values that no entry names | 10 minutes, a page at a time |
-//! | let the cluster remove old versions | a quarter of the time that they are kept |
 //!
 //! A step that fails is tried again at its next turn: the cluster may be away. The lease has a thread of its
-//! own ([`LeaseRenewal`]), because none of this work may keep it waiting. Only its loss ends the engine.
+//! own ([`LeaseRenewal`]), because none of this work may keep it waiting. Only its loss ends the engine. Old
+//! versions have another one (`versions`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,10 @@ use std::time::Duration;
 use pando_environment::{Monotonic, Step};
 use pando_storage::{ErrorKind, KeyRange, StorageError, TreeId};
 
-use crate::cluster::{Mutation, Order, earlier};
+use crate::cluster::Mutation;
 use crate::large_values::{self, UNOWNED_FOR};
-use crate::layout::Keyspace;
 use crate::lease;
-use crate::servers::{self, Membership, Record, Watch};
+use crate::servers::{self, Record, Watch};
 use crate::store::Store;
 
 /// The time between two turns.
@@ -30,10 +29,6 @@ const FIGURES_EVERY: Duration = Duration::from_secs(30);
 const LARGE_VALUES_EVERY: Duration = Duration::from_secs(600);
 /// Keys of a dropped tree that one transaction deletes, where the cluster cannot remove the range at once.
 const KEYS_AT_ONCE: u32 = 4_096;
-/// The times that versions are kept after which a silent store is forgotten.
-const STORES_FORGOTTEN_AFTER: u32 = 4;
-/// Stores of one cluster.
-const STORES_MAX: u32 = 10_000;
 /// Folds of one turn.
 const FOLDS_AT_ONCE: usize = 16;
 
@@ -42,7 +37,6 @@ pub(crate) struct Upkeep {
     store: Arc<Store>,
     figures_written: Monotonic,
     large_values_looked_at: Monotonic,
-    garbage_collected: Monotonic,
     /// Where the look at large values goes on.
     large_values_from: Option<Vec<u8>>,
 }
@@ -54,7 +48,6 @@ impl Upkeep {
             store: Arc::clone(store),
             figures_written: now,
             large_values_looked_at: now,
-            garbage_collected: now,
             large_values_from: None,
         }
     }
@@ -66,13 +59,7 @@ impl Upkeep {
         let _later = self.remove_dropped_trees();
         let _later = self.write_figures();
         let _later = self.delete_large_values();
-        let _later = self.collect_garbage();
         Step::Wait(TURN)
-    }
-
-    /// Whether this server does the work that one server of a store does for all.
-    fn does_work_of_all(&self) -> bool {
-        self.store.membership.as_ref().is_none_or(|membership| membership.is_first())
     }
 
     fn is_due(&self, last: Monotonic, every: Duration) -> bool {
@@ -137,7 +124,7 @@ impl Upkeep {
     }
 
     fn delete_large_values(&mut self) -> Result<(), StorageError> {
-        if !self.does_work_of_all() {
+        if !self.store.does_work_of_all() {
             return Ok(());
         }
         if self.large_values_from.is_none() && !self.is_due(self.large_values_looked_at, LARGE_VALUES_EVERY) {
@@ -148,31 +135,6 @@ impl Upkeep {
         let (cluster, keyspace) = (&self.store.cluster, &self.store.keyspace);
         self.large_values_from = large_values::delete_unowned(cluster, keyspace, from, UNOWNED_FOR)?;
         Ok(())
-    }
-
-    /// Lets the cluster remove the versions that no transaction of any store of Pando reads.
-    fn collect_garbage(&mut self) -> Result<(), StorageError> {
-        let Some(history) = self.store.options.history else { return Ok(()) };
-        if !self.is_due(self.garbage_collected, history / 4) {
-            return Ok(());
-        }
-        self.garbage_collected = self.store.clock.monotonic();
-        let (cluster, keyspace) = (&self.store.cluster, &self.store.keyspace);
-        let now = cluster.timestamp()?;
-        let oldest = self.store.live.lock().oldest_snapshot();
-        let mine = oldest.unwrap_or(now).min(earlier(now, history));
-        let told = [mine.to_be_bytes(), now.to_be_bytes()].concat();
-        let key = keyspace.oldest_snapshot(self.store.membership.as_ref().map(Membership::number));
-        cluster.change(|_| Ok(vec![Mutation::Put(key.clone(), told.clone())]))?;
-        if !self.does_work_of_all() {
-            return Ok(());
-        }
-        // A store that has told nothing for long is closed, and holds nothing back.
-        let forgotten = earlier(now, history * STORES_FORGOTTEN_AFTER);
-        let range = Keyspace::oldest_snapshots();
-        let all = cluster.scan(cluster.timestamp()?, &range, Order::Ascending, STORES_MAX)?;
-        let known = all.iter().filter_map(|(_, told)| oldest_told(told, forgotten));
-        cluster.collect_garbage(known.min().unwrap_or(mine).min(mine))
     }
 }
 
@@ -246,11 +208,4 @@ impl RecordRenewal {
         membership.note(&self.watch.clear(cluster, keyspace, store.clock.as_ref())?);
         Ok(())
     }
-}
-
-/// The oldest snapshot of a store that has told it after a moment.
-fn oldest_told(told: &[u8], after: u64) -> Option<u64> {
-    let (oldest, told_at) = told.split_first_chunk::<8>()?;
-    let told_at = u64::from_be_bytes(told_at.try_into().ok()?);
-    (told_at >= after).then(|| u64::from_be_bytes(*oldest))
 }

@@ -252,25 +252,27 @@ impl Catalog {
         Ok(Barrier { store: Arc::clone(&self.store), namespace, record })
     }
 
-    /// Makes a change of the catalog under its mutex. In a shared store it rests on the newest descriptions,
-    /// and is made again where another server has changed the catalog meanwhile.
+    /// Makes a change of the catalog under its mutex. It rests on the newest descriptions: in a shared store
+    /// it is made again where another server has changed the catalog meanwhile.
     pub(crate) fn changing<T>(
         &self,
         mut change: impl FnMut() -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
         let _changing = self.store.changing.lock();
-        if !self.is_shared() {
-            return change();
-        }
         let mut tries = 0;
         loop {
             self.refresh()?;
             match change() {
-                Err(CatalogError::Storage(error)) if error.is_conflict() && tries < CHANGES_TRIED => {
+                Err(CatalogError::Storage(error))
+                    if self.is_shared() && error.is_conflict() && tries < CHANGES_TRIED =>
+                {
                     std::thread::sleep(CONFLICT_WAIT);
                     tries += 1;
                 }
-                changed => return changed,
+                changed => {
+                    self.store.note_outcome(&changed);
+                    return changed;
+                }
             }
         }
     }

@@ -113,7 +113,7 @@ impl Catalog {
 }
 
 /// The engine's trees by name.
-fn tree_numbers(engine: &SharedEngine) -> Result<HashMap<String, TreeId>, StorageError> {
+pub(super) fn tree_numbers(engine: &SharedEngine) -> Result<HashMap<String, TreeId>, StorageError> {
     Ok(engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect())
 }
 

@@ -1,5 +1,12 @@
-//! The descriptions in memory are made those of the catalog tree, which other servers of a shared store have
-//! changed.
+//! The descriptions in memory are made those of the catalog tree: other servers of a shared store have
+//! changed it, or a commit of this server has ended with an unknown outcome.
+//!
+//! # Unknown outcomes
+//! An engine whose nodes are elsewhere may answer a commit by [`Undetermined`]. Statements that write by a
+//! description which the tree does not have would lose entries. So such a commit leaves the catalog
+//! *unsettled*, and drops no tree that it has named. The next lease or change reads the tree first.
+//!
+//! [`Undetermined`]: pando_storage::ErrorKind::Undetermined
 //!
 //! # Invariants
 //! - A collection whose entry means the same keeps its description, so that leases and transactions of
@@ -12,10 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pando_storage::{
-    Begin, BlockingMode, CommitTimestamp, Cursor, Direction, KeyRange, SnapshotTimestamp, TreeId,
+    Begin, BlockingMode, CommitTimestamp, Cursor, Direction, KeyRange, SnapshotTimestamp, StorageError,
+    Transaction, TreeId,
 };
 
-use super::opening::{find_tree, parts_of};
+use super::opening::{find_tree, parts_of, tree_numbers};
 use super::{Catalog, Names};
 use crate::building::{BuildTicket, BuildingIndex};
 use crate::catalog_entry::{self, BuildingEntry, Entry};
@@ -36,20 +44,56 @@ struct Reading<'r> {
 }
 
 impl Catalog {
-    /// Takes over the changes that other servers have made, if there are any. The caller holds the catalog's
-    /// mutex.
+    /// Takes over the changes that other servers have made, and those of this one with an unknown outcome, if
+    /// there are any. The caller holds the catalog's mutex.
     pub(crate) fn refresh(&self) -> Result<(), CatalogError> {
-        let Some(sharing) = &self.store.sharing else { return Ok(()) };
-        let reader = self.store.engine.begin(Begin::READ)?;
-        let version = sharing.version_at(&*reader)?;
-        if version == sharing.seen() {
-            sharing.note_look(reader.snapshot());
+        let sharing = self.store.sharing.as_deref();
+        if sharing.is_none() && !self.store.is_unsettled() {
             return Ok(());
         }
-        let trees = self.store.engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
+        let reader = self.store.engine.begin(Begin::READ)?;
+        let version = sharing.map_or(Ok(0), |sharing| sharing.version_at(&*reader))?;
         let snapshot = reader.snapshot();
-        let reading = Reading { trees: &trees, snapshot, version };
+        if let Some(sharing) = sharing.filter(|sharing| version == sharing.seen()) {
+            sharing.note_look(snapshot);
+            self.store.settled();
+            return Ok(());
+        }
+        let trees = tree_numbers(&self.store.engine)?;
         let before = self.names();
+        let names = self.names_at(&*reader, &before, &Reading { trees: &trees, snapshot, version })?;
+        reader.rollback();
+        end_builds_that_are_gone(&before, &names);
+        self.names.store(Arc::new(names));
+        if let Some(sharing) = sharing {
+            sharing.note_find(snapshot);
+            sharing.set_seen(version);
+            sharing.note_look(snapshot);
+        }
+        self.store.settled();
+        Ok(())
+    }
+
+    /// Settles a commit with an unknown outcome before a statement goes on.
+    ///
+    /// # Errors
+    /// The engine does not answer yet; the caller must not block.
+    #[cold]
+    pub(super) fn settle(&self, blocking: BlockingMode) -> Result<(), CatalogError> {
+        if blocking == BlockingMode::CachedOnly {
+            return Err(StorageError::would_block().into());
+        }
+        let _changing = self.store.changing.lock();
+        self.refresh()
+    }
+
+    /// The descriptions of all entries, as far as possible those of before.
+    fn names_at(
+        &self,
+        reader: &dyn Transaction,
+        before: &Names,
+        reading: &Reading<'_>,
+    ) -> Result<Names, CatalogError> {
         let known: HashMap<&str, &Arc<Collection>> = before
             .values()
             .flat_map(|names| names.values())
@@ -57,30 +101,25 @@ impl Catalog {
             .collect();
         let mut names = Names::new();
         let mut cursor = Cursor::new(self.store.tree, KeyRange::all(), Direction::Forward);
-        while let Some((key, value)) = cursor.next(&*reader, BlockingMode::MayBlock)? {
+        while let Some((key, value)) = cursor.next(reader, BlockingMode::MayBlock)? {
             let (namespace, entry) = self.read_entry(key, value)?;
             let collection = match known.get(entry.tree.as_str()) {
-                Some(known) => self.described_anew(known, namespace, entry, &reading)?,
-                None => self.discovered(namespace, entry, &reading)?,
+                Some(known) if self.is_shared() => self.described_anew(known, namespace, entry, reading)?,
+                Some(known) => self.described_alone(known, namespace, entry, reading)?,
+                None => self.discovered(namespace, entry, reading)?,
             };
             let namespace = collection.namespace();
             let collections = names.entry(namespace.database().to_owned()).or_default();
             collections.insert(namespace.collection().to_owned(), collection);
         }
         // Counters of collections that were found may be complete.
-        let marked = counters::marked(&*reader, self.store.counters)?;
+        let marked = counters::marked(reader, self.store.counters)?;
         for collection in names.values().flat_map(|names| names.values()) {
             if marked.contains(&collection.number()) {
                 collection.keep_counters();
             }
         }
-        reader.rollback();
-        end_builds_that_are_gone(&before, &names);
-        self.names.store(Arc::new(names));
-        sharing.note_find(snapshot);
-        sharing.set_seen(version);
-        sharing.note_look(snapshot);
-        Ok(())
+        Ok(names)
     }
 
     fn read_entry(&self, key: &[u8], value: &[u8]) -> Result<(Namespace, Entry), CatalogError> {
@@ -112,6 +151,27 @@ impl Catalog {
             let found = building_of(&namespace, one, None, reading)?;
             parts.building.push(found);
         }
+        Ok(Arc::new(Collection::new(parts, Arc::clone(&self.store))))
+    }
+
+    /// The same as [`described_anew`](Catalog::described_anew) in a store of one server, whose entries do not
+    /// name indexes under construction.
+    fn described_alone(
+        &self,
+        known: &Arc<Collection>,
+        namespace: Namespace,
+        entry: Entry,
+        reading: &Reading<'_>,
+    ) -> Result<Arc<Collection>, CatalogError> {
+        let described = self.described_anew(known, namespace, entry, reading)?;
+        if known.building().is_empty() {
+            return Ok(described);
+        }
+        let is_published = |tree: &str| described.indexes().iter().any(|index| index.tree_name() == tree);
+        let building = known.building().iter().filter(|building| {
+            building.ticket.ended().is_none() && !is_published(building.index.tree_name())
+        });
+        let parts = Parts { building: building.cloned().collect(), ..described.parts() };
         Ok(Arc::new(Collection::new(parts, Arc::clone(&self.store))))
     }
 

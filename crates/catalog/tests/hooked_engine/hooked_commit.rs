@@ -1,5 +1,5 @@
 //! A transaction that calls the test back as soon as its commit is visible, before its caller knows. Or one
-//! whose commit fails, as on a full disk, if it writes to a tree.
+//! whose commit fails, as on a full disk or beside a network that loses messages, if it writes to a tree.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,19 @@ pub enum CommitHook {
     /// The commit is visible.
     Behind(super::Hook),
     /// The commit fails, if it writes to this tree and no other one has failed.
-    Refuse { tree: TreeId, is_armed: Arc<AtomicBool>, writes: bool },
+    Refuse { tree: TreeId, is_armed: Arc<AtomicBool>, writes: bool, refusal: Refusal },
+}
+
+/// The way in which a commit fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has not happened.
+    #[default]
+    Failed,
+    /// It has not happened, and the caller does not know.
+    RequestLost,
+    /// It has happened, and the caller does not know.
+    AnswerLost,
 }
 
 impl HookedCommit {
@@ -100,9 +112,19 @@ impl Transaction for HookedCommit {
 
     fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
         match self.hook {
-            CommitHook::Refuse { writes: true, is_armed, .. } if is_armed.swap(false, Ordering::SeqCst) => {
-                self.inner.rollback();
-                Err(StorageError::new(ErrorKind::Io, "no space is left, says the test"))
+            CommitHook::Refuse { writes: true, is_armed, refusal, .. }
+                if is_armed.swap(false, Ordering::SeqCst) =>
+            {
+                match refusal {
+                    Refusal::Failed | Refusal::RequestLost => self.inner.rollback(),
+                    Refusal::AnswerLost => drop(self.inner.commit(durability)?),
+                }
+                Err(match refusal {
+                    Refusal::Failed => StorageError::new(ErrorKind::Io, "no space is left, says the test"),
+                    Refusal::RequestLost | Refusal::AnswerLost => {
+                        StorageError::new(ErrorKind::Undetermined, "a message is lost, says the test")
+                    }
+                })
             }
             CommitHook::Refuse { .. } => self.inner.commit(durability),
             CommitHook::Behind(hook) => {

@@ -1,12 +1,13 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read,
 //! before their entries are loaded. Or as soon as a commit is visible ([`hooked_commit`]). It counts the
-//! memory that it lends, and can refuse a commit of the catalog.
+//! memory that it lends, and can refuse a commit of the catalog or lose its answer.
 
 mod hooked_commit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use hooked_commit::Refusal;
 use hooked_commit::{CommitHook, HookedCommit};
 use pando_catalog::{
     Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, SharedEngine,
@@ -29,6 +30,7 @@ pub struct HookedEngine {
     commit_hook: Mutex<Option<Hook>>,
     /// The next commit to the catalog fails.
     refuses: Arc<AtomicBool>,
+    refusal: Mutex<Refusal>,
     lent: MemoryAccount,
     sharing: Sharing,
 }
@@ -49,6 +51,7 @@ impl HookedEngine {
             hook: Mutex::new(None),
             commit_hook: Mutex::new(None),
             refuses: Arc::default(),
+            refusal: Mutex::default(),
             lent: MemoryAccount::default(),
             sharing,
         })
@@ -75,6 +78,12 @@ impl HookedEngine {
 
     /// Has the next commit fail that changes a description in the catalog.
     pub fn refuse_the_next_change_of_the_catalog(&self) {
+        self.lose_the_next_change_of_the_catalog(Refusal::Failed);
+    }
+
+    /// The same, in a way.
+    pub fn lose_the_next_change_of_the_catalog(&self, refusal: Refusal) {
+        *self.refusal.lock() = refusal;
         self.refuses.store(true, Ordering::SeqCst);
     }
 
@@ -141,7 +150,8 @@ impl Engine for HookedEngine {
                 let Some(catalog) = trees.into_iter().find(|tree| tree.name == "catalog") else {
                     return Ok(transaction);
                 };
-                CommitHook::Refuse { tree: catalog.id, is_armed: Arc::clone(&self.refuses), writes: false }
+                let (is_armed, refusal) = (Arc::clone(&self.refuses), *self.refusal.lock());
+                CommitHook::Refuse { tree: catalog.id, is_armed, writes: false, refusal }
             }
             None => return Ok(transaction),
         };
