@@ -22,6 +22,7 @@ mod document;
 mod element_type;
 mod error;
 mod extended_json;
+mod nesting;
 mod number;
 mod number_order;
 mod number_sum;
@@ -50,6 +51,7 @@ pub use extended_json::{
     JsonError, JsonFault, JsonFormat, parse_json_line, parse_json_prefix, parse_json_value, to_json,
     write_date, write_json,
 };
+pub use nesting::is_nested_beyond;
 pub use number::{Number, Overflow};
 pub use number_sum::NumberSum;
 pub use object_id::ObjectId;

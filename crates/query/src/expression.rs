@@ -349,25 +349,31 @@ fn run_object<'a>(
     members: &'a [(String, Expression)],
     frame: &mut Frame<'a>,
 ) -> Result<Evaluated<'a>, QueryError> {
+    let held = frame.held();
     evaluated::document_of(|writer| {
         for (name, member) in members {
             // A missing member is left out.
             if let Some(value) = member.run(frame)?.raw() {
                 writer.append(name, value);
                 evaluated::check_computed_bytes(writer.bytes_so_far())?;
+                frame.hold_besides(held, writer.bytes_so_far())?;
             }
         }
+        frame.give_back(held);
         Ok(())
     })
 }
 
 fn run_array<'a>(elements: &'a [Expression], frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let held = frame.held();
     evaluated::array_of(|writer| {
         for element in elements {
             // An array has no holes: a missing element is null.
             writer.push(element.run(frame)?.raw_or_null());
             evaluated::check_computed_bytes(writer.bytes_so_far())?;
+            frame.hold_besides(held, writer.bytes_so_far())?;
         }
+        frame.give_back(held);
         Ok(())
     })
 }

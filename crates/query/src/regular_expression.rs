@@ -3,18 +3,25 @@
 //! 1. [`syntax`] translates a pattern to the syntax of the crate `regex`, whose matching time is linear in
 //!    the text.
 //! 2. A pattern that needs lookaround, backreferences, possessive or atomic groups goes to `fancy-regex`.
-//!    That crate gives up after a fixed number of steps, so no pattern runs for ever.
+//!    That crate gives up after a number of steps, so no pattern runs for ever.
+//!
+//! [`compiled`] bounds the memory and the time of both.
 //!
 //! Not here: `$regex` and `$options` of filters (`filter`), `$regexMatch` and its kin (`expression`).
 
+mod compiled;
 mod fault;
 mod syntax;
+
+use std::sync::Arc;
 
 use pando_document::RawValue;
 
 pub use self::fault::RegexFault;
 
-use self::syntax::{Flags, Translation};
+use self::compiled::{Compiled, Matcher, gave_up};
+use self::fault::invalid;
+use self::syntax::Flags;
 use crate::QueryError;
 
 /// Characters that a pattern may have. MongoDB refuses a few less, by the size of the compiled pattern.
@@ -25,15 +32,7 @@ const PATTERN_CHARACTERS_MAX: usize = 32_764;
 pub struct RegularExpression {
     pattern: Box<str>,
     options: Box<str>,
-    matcher: Matcher,
-}
-
-#[derive(Clone, Debug)]
-enum Matcher {
-    /// Time linear in the text.
-    Linear(regex::Regex),
-    /// Time bounded by a number of steps.
-    Backtracking(fancy_regex::Regex),
+    compiled: Arc<Compiled>,
 }
 
 /// Where a regular expression matched, in bytes.
@@ -67,8 +66,8 @@ impl RegularExpression {
         let flags = Flags::parse(options).map_err(|flag| {
             RegexFault::UnknownFlag.error(format!(" invalid flag in regex options: {flag}"))
         })?;
-        let matcher = compile(&syntax::translate(pattern, flags), flags)?;
-        Ok(RegularExpression { pattern: pattern.into(), options: options.into(), matcher })
+        let compiled = Arc::new(Compiled::new(&syntax::translate(pattern, flags), flags)?);
+        Ok(RegularExpression { pattern: pattern.into(), options: options.into(), compiled })
     }
 
     /// The pattern as it was written.
@@ -92,11 +91,11 @@ impl RegularExpression {
     /// # Errors
     /// The pattern backtracks too much on this text.
     pub fn is_match(&self, text: &str) -> Result<bool, QueryError> {
-        match &self.matcher {
+        match &self.compiled.matcher {
             Matcher::Linear(regex) => Ok(regex.is_match(text)),
-            Matcher::Backtracking(regex) => regex
-                .is_match(text)
-                .map_err(|error| RegexFault::Invalid.error(format!("Regular expression gives up: {error}"))),
+            Matcher::Backtracking(pattern) => {
+                pattern.for_text(text)?.is_match(text).map_err(|error| gave_up(&error))
+            }
         }
     }
 
@@ -105,18 +104,21 @@ impl RegularExpression {
     /// # Errors
     /// The pattern backtracks too much on this text.
     pub fn find_from(&self, text: &str, start: usize) -> Result<Option<RegexMatch>, QueryError> {
-        match &self.matcher {
+        match &self.compiled.matcher {
             Matcher::Linear(regex) => Ok(regex.captures_at(text, start).map(|captures| {
                 let span = |at| captures.get(at).map(|group: regex::Match<'_>| (group.start(), group.end()));
                 RegexMatch::new((0..captures.len()).map(span))
             })),
-            Matcher::Backtracking(regex) => match regex.captures_from_pos(text, start) {
-                Ok(captures) => Ok(captures.map(|captures| {
+            Matcher::Backtracking(pattern) => {
+                let captures = pattern
+                    .for_text(text)?
+                    .captures_from_pos(text, start)
+                    .map_err(|error| gave_up(&error))?;
+                Ok(captures.map(|captures| {
                     let span = |at| captures.get(at).map(|group| (group.start(), group.end()));
                     RegexMatch::new((0..captures.len()).map(span))
-                })),
-                Err(error) => Err(RegexFault::Invalid.error(format!("Regular expression gives up: {error}"))),
-            },
+                }))
+            }
         }
     }
 
@@ -130,42 +132,4 @@ impl RegularExpression {
             _ => Ok(false),
         }
     }
-}
-
-fn compile(translation: &Translation, flags: Flags) -> Result<Matcher, QueryError> {
-    if let Some(fault) = translation.fault {
-        return Err(invalid(fault));
-    }
-    let linear = regex::RegexBuilder::new(&translation.pattern)
-        .case_insensitive(flags.ignore_case)
-        .multi_line(flags.multi_line)
-        .dot_matches_new_line(flags.dot_all)
-        .ignore_whitespace(flags.extended)
-        .build();
-    match linear {
-        Ok(regex) if !translation.needs_backtracking => return Ok(Matcher::Linear(regex)),
-        Err(error) if !translation.needs_backtracking => return Err(invalid(&error.to_string())),
-        Ok(_) | Err(_) => {}
-    }
-    let prefixed = format!("{}{}", flags.inline(), translation.pattern);
-    fancy_regex::Regex::new(&prefixed).map(Matcher::Backtracking).map_err(|error| invalid(&error.to_string()))
-}
-
-/// MongoDB shows PCRE's words, which some tests of applications know; for rare faults ours stand in.
-fn invalid(cause: &str) -> QueryError {
-    let words = [
-        ("unclosed capture group name", "syntax error in subpattern name (missing terminator)"),
-        ("unrecognized flag", "unrecognized character after (? or (?-"),
-        ("unclosed group", "missing )"),
-        ("unopened group", "unmatched parentheses"),
-        ("unclosed character class", "missing terminating ] for character class"),
-        ("repetition operator missing expression", "nothing to repeat"),
-        ("incomplete escape sequence", "\\ at end of pattern"),
-        ("invalid character class range", "range out of order in character class"),
-        ("invalid repetition count range", "numbers out of order in {} quantifier"),
-    ];
-    let known = words.iter().find(|(ours, _)| cause.contains(ours)).map(|(_, theirs)| *theirs);
-    let last_line = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
-    let text = format!("Regular expression is invalid: {}", known.unwrap_or(last_line));
-    RegexFault::Invalid.error(text)
 }

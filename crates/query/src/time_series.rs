@@ -29,7 +29,7 @@ mod packed_numbers;
 mod tests;
 mod time_span;
 
-pub use bucket::{Series, Unpacked};
+pub use bucket::{FieldNames, ROWS_MAX, Series, Unpacked};
 pub use bucket_filter::bucket_filter;
 pub use bucket_index::ORIGINAL_SPECIFICATION;
 pub use time_span::TimeSpan;

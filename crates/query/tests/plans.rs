@@ -160,6 +160,52 @@ fn two_fields_behind_an_inner_array_are_not_bounded_by_an_element_of_the_outer_o
     }
 }
 
+/// The indexes meet no array, so that their bounds settle the filter alone.
+#[test]
+fn bounds_that_leave_out_the_least_or_the_greatest_key_find_the_same() {
+    let values = [Value::MinKey, Value::Null, Value::Int32(5), Value::from("x"), Value::MaxKey];
+    let mut documents: Vec<Document> = (1..)
+        .zip(values.iter().flat_map(|a| values.iter().map(move |b| [a, b])))
+        .map(|(id, [a, b])| doc! { "_id": (Value::Int32(id)), "a": (a.clone()), "b": (b.clone()) })
+        .collect();
+    documents.push(doc! { "_id": 100, "b": 5 });
+    documents.push(doc! { "_id": 101, "a": 5 });
+    let documents: Vec<RawDocumentBuf> = documents.iter().map(Document::to_raw).collect();
+    let indexes = [
+        index(doc! { "b": 1, "a": 1 }, &[]),
+        index(doc! { "b": -1, "a": -1 }, &[]),
+        index(doc! { "a": 1 }, &[]),
+        index(doc! { "a": -1, "b": 1 }, &[]),
+    ];
+    let stores = Store::of_all_layouts(&doc! { "b": 1, "a": -1, "_id": 1 }, &documents, &indexes);
+    let mut tests = Vec::new();
+    for key in [Value::MinKey, Value::MaxKey] {
+        for operator in ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"] {
+            tests.push(doc! { operator: (key.clone()) });
+        }
+        tests.push(doc! { "$nin": (Value::Array(vec![key])) });
+    }
+    tests.push(doc! { "$nin": (Value::Array(vec![Value::MinKey, Value::MaxKey])) });
+    tests.push(doc! { "$gt": (Value::MinKey), "$lt": (Value::MaxKey) });
+    let filters = tests.iter().flat_map(|test| {
+        let of = |test: &Document| Value::Document(test.clone());
+        [
+            doc! { "a": (of(test)) },
+            doc! { "b": 5, "a": (of(test)) },
+            doc! { "a": (of(test)), "b": (of(test)) },
+        ]
+    });
+    for filter in filters {
+        let text = document_text(&filter.to_raw());
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        let matching = documents.iter().filter(|document| filter.matches(document).unwrap());
+        let wanted: Vec<i64> = matching.map(|document| id_of(document)).collect();
+        for store in &stores {
+            check(store, &filter, &Sort::Unordered, &wanted, &text);
+        }
+    }
+}
+
 #[test]
 fn arrays_that_two_fields_do_not_share_bound_both() {
     let numbers = |list: &[i32]| Value::Array(list.iter().map(|number| Value::Int32(*number)).collect());

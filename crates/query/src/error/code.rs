@@ -96,6 +96,7 @@ error_codes! {
     CannotBackfillArray = 34, "CannotBackfillArray";
     FileRenameFailed = 37, "FileRenameFailed";
     FileNotOpen = 38, "FileNotOpen";
+    FileStreamFailed = 39, "FileStreamFailed";
     ConflictingUpdateOperators = 40, "ConflictingUpdateOperators";
     CursorNotFound = 43, "CursorNotFound";
     NamespaceExists = 48, "NamespaceExists";

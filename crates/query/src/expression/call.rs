@@ -150,7 +150,10 @@ impl Call {
 
     /// Computes the operator.
     pub(super) fn run<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-        (self.definition.run)(self, frame)
+        let held = frame.held();
+        let value = (self.definition.run)(self, frame);
+        frame.give_back(held);
+        value
     }
 
     /// The operator's name, for messages.
@@ -180,10 +183,16 @@ impl Call {
                 if frame.count_step(&value) {
                     self.check()?;
                 }
+                frame.hold(value.computed_bytes())?;
                 Ok(value)
             }
             _ => Ok(Evaluated::Missing),
         }
+    }
+
+    /// Counts work on so many bytes, and fails if the operation has to end.
+    pub(super) fn count_work(&self, frame: &mut Frame<'_>, bytes: usize) -> Result<(), QueryError> {
+        if frame.count_bytes(bytes) { self.check() } else { Ok(()) }
     }
 
     /// Fails if the operation that the evaluation works for has to end.

@@ -1,6 +1,7 @@
 //! The result of an expression: a value, borrowed where it can be, or nothing.
 
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_collation::TextOrder;
@@ -175,6 +176,42 @@ impl<'a> Evaluated<'a> {
             (None, Some(_)) => Ordering::Less,
             (Some(_), None) => Ordering::Greater,
         }
+    }
+
+    /// The bytes of memory that the value takes: none where it stands elsewhere.
+    #[inline]
+    pub(super) fn computed_bytes(&self) -> usize {
+        match self {
+            Evaluated::Missing | Evaluated::Raw(_) | Evaluated::Shared(_) => 0,
+            Evaluated::Text(text) => text.len(),
+            Evaluated::Document(document) | Evaluated::Array(document) => document.as_bytes().len(),
+            Evaluated::Held(literal) => match literal.raw() {
+                RawValue::Binary(binary) => binary.bytes.len(),
+                _ => 0,
+            },
+        }
+    }
+
+    /// Calls `each` for the elements of an array one by one, borrowed where the array is, until it breaks. A
+    /// list of them all could take many times the memory of the array. A value that is no array has none.
+    pub(super) fn for_each_element(
+        &self,
+        mut each: impl FnMut(Evaluated<'a>) -> Result<ControlFlow<()>, QueryError>,
+    ) -> Result<(), QueryError> {
+        if let Evaluated::Raw(RawValue::Array(array)) = self {
+            for element in array.iter() {
+                if each(Evaluated::Raw(element?))?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        for element in self.as_array().into_iter().flat_map(RawArray::iter) {
+            if each(Evaluated::owned(element?))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The elements of an array, borrowed where the array is.

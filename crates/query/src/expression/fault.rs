@@ -339,6 +339,8 @@ faults! {
         RegexOptionsWithNul = 51_110,
         /// A pattern that does not compile.
         RegexDoesNotCompile = 51_111,
+        /// The matches of `$regexFindAll` take too many bytes.
+        RegexOutputTooLarge = 51_151,
         /// `$mergeObjects` of something that is no object.
         MergeNotObject = 40_400,
         /// `$getField` without field.

@@ -56,6 +56,11 @@ impl EvaluationWatch {
         *self.followed() = Followed { operation, blocking: BlockingMode::MayBlock };
     }
 
+    /// Whether an expression keeps it, so that evaluations may take long.
+    pub fn is_kept(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Fails if the operation has to end, or is too long for its thread.
     pub(crate) fn check(&self) -> Result<(), QueryError> {
         let followed = self.followed();
@@ -83,6 +88,12 @@ impl Steps {
             Evaluated::Raw(RawValue::Double(_) | RawValue::Int32(_) | RawValue::Int64(_)) => 0,
             other => other.raw().map_or(0, bytes_of),
         };
+        self.count_bytes(bytes)
+    }
+
+    /// Counts the work on so many bytes. True: it is time for a check.
+    #[inline]
+    pub fn count_bytes(&mut self, bytes: usize) -> bool {
         let more = u32::try_from(bytes / BYTES_A_STEP).unwrap_or(u32::MAX);
         self.0 = self.0.saturating_add(more).saturating_add(1);
         let is_time = self.0 >= STEPS_A_CHECK;

@@ -149,11 +149,18 @@ impl Intervals {
         self.list.is_empty()
     }
 
-    /// Whether every value is in the set, in ascending bytes or descending ones.
+    /// Whether every value is in the set, in ascending bytes or descending ones. A set that leaves out MinKey
+    /// or MaxKey has the same bytes at its ends, and other sides.
     pub fn is_all(&self) -> bool {
-        let all = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
+        let is_last = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
         match self.list.as_slice() {
-            [only] => all(&only.lower.bytes) && all(&only.upper.bytes) && !only.is_point(),
+            [Interval { lower, upper }] => {
+                is_last(&lower.bytes)
+                    && is_last(&upper.bytes)
+                    && lower.bytes != upper.bytes
+                    && lower.side == Side::Before
+                    && upper.side == Side::After
+            }
             _ => false,
         }
     }
@@ -264,4 +271,23 @@ impl Intervals {
 /// commonest ones.
 pub(crate) fn value_of(cut: &Cut, direction: Direction, order: &TextOrder) -> Option<Value> {
     order.decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_without_the_least_or_the_greatest_key_is_not_all() {
+        let point = |key| Intervals::point(key, &TextOrder::SIMPLE);
+        let [least, greatest] = [RawValue::MinKey, RawValue::MaxKey].map(point);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            assert!(Intervals::all().directed(direction).is_all());
+            assert!(Intervals::none().complement().directed(direction).is_all());
+            for left_out in [least.clone(), greatest.clone(), least.clone().union(greatest.clone())] {
+                assert!(!left_out.clone().directed(direction).is_all(), "{left_out:?}");
+                assert!(!left_out.clone().complement().directed(direction).is_all(), "all but {left_out:?}");
+            }
+        }
+    }
 }

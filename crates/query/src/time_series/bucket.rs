@@ -1,13 +1,13 @@
 //! Buckets: the options of a time series, and measurements into a bucket and out of it.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pando_document::{
     DocumentWriter, ObjectId, RawBinary, RawDocument, RawDocumentBuf, RawValue, compare_values,
 };
 
-use super::column::{self, damaged};
+use super::column::{self, Column, damaged};
 use super::time_span::TimeSpan;
 use crate::QueryError;
 
@@ -17,8 +17,8 @@ const COLUMN_SUBTYPE: u8 = 0x80;
 const FOREIGN_COLUMN_SUBTYPE: u8 = 7;
 /// The version of a bucket, as in MongoDB before it compresses one.
 const VERSION: i32 = 1;
-/// The most measurements of a bucket that are read from one whose count is not told.
-const COUNT_MAX: usize = 1_000_000;
+/// The most measurements of a bucket, as in MongoDB.
+pub const ROWS_MAX: usize = 1000;
 
 /// The options of a time series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,20 +70,7 @@ impl Series {
         meta: Option<RawValue<'_>>,
         measurements: &[RawDocumentBuf],
     ) -> Result<RawDocumentBuf, QueryError> {
-        let mut names: Vec<&str> = vec![&self.time_field];
-        for measurement in measurements {
-            for field in measurement.iter() {
-                let (name, _) = field?;
-                if self.meta_field.as_deref() != Some(name) && !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        let mut columns = Vec::with_capacity(names.len());
-        for name in &names {
-            let values = measurements.iter().map(|measurement| measurement.get(name));
-            columns.push(values.collect::<Result<Vec<_>, _>>()?);
-        }
+        let columns = self.columns_of(measurements)?;
         let mut bytes = Vec::new();
         let mut bucket = DocumentWriter::begin(&mut bytes);
         bucket.append_object_id("_id", id);
@@ -91,10 +78,10 @@ impl Series {
         control.append_i32("version", VERSION);
         for (bound, wanted) in [("min", Ordering::Less), ("max", Ordering::Greater)] {
             let mut bounds = control.document(bound);
-            for (name, values) in names.iter().zip(&columns) {
-                let extreme = values
+            for (name, column) in &columns {
+                let extreme = column
+                    .values()
                     .iter()
-                    .flatten()
                     .copied()
                     .reduce(|have, next| if compare_values(next, have) == wanted { next } else { have });
                 if let Some(extreme) = extreme {
@@ -109,13 +96,39 @@ impl Series {
             bucket.append("meta", meta);
         }
         let mut data = bucket.document("data");
-        for (name, values) in names.iter().zip(&columns) {
-            let column = column::encode(values);
+        for (name, column) in &columns {
+            let column = column::encode(column, measurements.len());
             data.append(name, RawValue::Binary(RawBinary { subtype: COLUMN_SUBTYPE, bytes: &column }));
         }
         data.finish();
         bucket.finish();
         Ok(RawDocumentBuf::from_vec(bytes)?)
+    }
+
+    /// The columns of measurements: that of the time, and the others as their names come.
+    fn columns_of<'m>(
+        &'m self,
+        measurements: &'m [RawDocumentBuf],
+    ) -> Result<Vec<(&'m str, Column<'m>)>, QueryError> {
+        let mut columns = vec![Column::growing()];
+        let mut names = FieldNames::default();
+        names.place_of(&self.time_field);
+        for (row, measurement) in (0_u32..).zip(measurements) {
+            names.begin_measurement();
+            for field in measurement.iter() {
+                let (name, value) = field?;
+                if self.meta_field.as_deref() == Some(name) {
+                    continue;
+                }
+                let place = names.place_of(name);
+                if place == columns.len() {
+                    columns.push(Column::growing());
+                }
+                columns[place].push(row, value);
+            }
+        }
+        let columns = names.list.into_iter().zip(columns).collect();
+        Ok(columns)
     }
 
     /// The number of the measurements of a bucket.
@@ -125,9 +138,7 @@ impl Series {
             _ => Err(damaged()),
         };
         match part("control")?.get("count")?.and_then(|count| count.as_i64_exact()) {
-            Some(count) => {
-                usize::try_from(count).ok().filter(|count| *count <= COUNT_MAX).ok_or_else(damaged)
-            }
+            Some(count) => usize::try_from(count).ok().filter(|count| *count <= ROWS_MAX).ok_or_else(damaged),
             None => count_of(part("data")?.get(&self.time_field)?),
         }
     }
@@ -141,16 +152,37 @@ impl Series {
         bucket: &'b RawDocument,
         wanted: Option<&BTreeSet<String>>,
     ) -> Result<Unpacked<'b>, QueryError> {
+        self.unpack_within(bucket, wanted, &mut |_| Ok(()))
+    }
+
+    /// The same, where `hold` is told how many bytes of memory the columns so far take: a bucket may have
+    /// far fewer bytes than its values.
+    ///
+    /// # Errors
+    /// Those of `unpack`, and those of `hold`.
+    pub fn unpack_within<'b>(
+        &'b self,
+        bucket: &'b RawDocument,
+        wanted: Option<&BTreeSet<String>>,
+        hold: &mut dyn FnMut(usize) -> Result<(), QueryError>,
+    ) -> Result<Unpacked<'b>, QueryError> {
         let count = self.count(bucket)?;
         let Some(RawValue::Document(data)) = bucket.get("data")? else { return Err(damaged()) };
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(name));
-        let mut columns = Vec::new();
+        let (mut columns, mut bytes) = (Vec::new(), 0);
         for field in data.iter() {
             let (name, value) = field?;
-            let place = if name == self.time_field { 0 } else { columns.len() };
-            if is_wanted(name) {
-                columns.insert(place, (name, values_of(value, count)?));
+            if !is_wanted(name) {
+                continue;
             }
+            let column = column_of(value, count)?;
+            bytes += size_of::<&str>() + column.memory_bytes();
+            hold(bytes)?;
+            columns.push((name, column));
+        }
+        // The time comes first.
+        if let Some(at) = columns.iter().rposition(|(name, _)| *name == self.time_field) {
+            columns[..=at].rotate_right(1);
         }
         let meta = match &self.meta_field {
             Some(name) if is_wanted(name) => bucket.get("meta")?.map(|meta| (name.as_str(), meta)),
@@ -158,6 +190,40 @@ impl Series {
         };
         let has_time = columns.first().is_some_and(|(name, _)| *name == self.time_field);
         Ok(Unpacked { count, columns, meta, meta_place: usize::from(has_time) })
+    }
+}
+
+/// The different names of the fields of measurements, in the order in which they first come.
+#[derive(Debug, Default)]
+pub struct FieldNames<'m> {
+    list: Vec<&'m str>,
+    places: HashMap<&'m str, usize>,
+    /// The place of the name that is expected next: the fields of most measurements come in one order.
+    next: usize,
+}
+
+impl<'m> FieldNames<'m> {
+    /// The next name is the first one of a measurement.
+    pub fn begin_measurement(&mut self) {
+        self.next = 0;
+    }
+
+    /// The place of a name, which is added where it is new.
+    pub fn place_of(&mut self, name: &'m str) -> usize {
+        let place = match self.list.get(self.next) {
+            Some(expected) if *expected == name => self.next,
+            _ => *self.places.entry(name).or_insert(self.list.len()),
+        };
+        if place == self.list.len() {
+            self.list.push(name);
+        }
+        self.next = place + 1;
+        place
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len()
     }
 }
 
@@ -172,10 +238,10 @@ fn count_of(column: Option<RawValue<'_>>) -> Result<usize, QueryError> {
 }
 
 fn place_of(name: &str) -> Result<usize, QueryError> {
-    name.parse().ok().filter(|place| *place < COUNT_MAX).ok_or_else(damaged)
+    name.parse().ok().filter(|place| *place < ROWS_MAX).ok_or_else(damaged)
 }
 
-fn values_of(column: RawValue<'_>, count: usize) -> Result<Vec<Option<RawValue<'_>>>, QueryError> {
+fn column_of(column: RawValue<'_>, count: usize) -> Result<Column<'_>, QueryError> {
     match column {
         RawValue::Binary(RawBinary { subtype: COLUMN_SUBTYPE, bytes }) => column::decode(bytes, count),
         RawValue::Binary(RawBinary { subtype: FOREIGN_COLUMN_SUBTYPE, .. }) => {
@@ -183,13 +249,14 @@ fn values_of(column: RawValue<'_>, count: usize) -> Result<Vec<Option<RawValue<'
                 "a bucket that MongoDB has compressed: copy the measurements instead",
             ))
         }
-        RawValue::Document(column) => {
-            let mut values = vec![None; count];
-            for field in column.iter() {
+        RawValue::Document(fields) => {
+            let mut values = BTreeMap::new();
+            for field in fields.iter() {
                 let (name, value) = field?;
-                *values.get_mut(place_of(name)?).ok_or_else(damaged)? = Some(value);
+                let place = Some(place_of(name)?).filter(|place| *place < count).ok_or_else(damaged)?;
+                values.insert(u32::try_from(place).map_err(|_| damaged())?, value);
             }
-            Ok(values)
+            Ok(Column::of(values))
         }
         _ => Err(damaged()),
     }
@@ -198,7 +265,7 @@ fn values_of(column: RawValue<'_>, count: usize) -> Result<Vec<Option<RawValue<'
 /// The measurements of a bucket.
 pub struct Unpacked<'b> {
     count: usize,
-    columns: Vec<(&'b str, Vec<Option<RawValue<'b>>>)>,
+    columns: Vec<(&'b str, Column<'b>)>,
     meta: Option<(&'b str, RawValue<'b>)>,
     /// The columns before the meta value: that of the time.
     meta_place: usize,
@@ -218,7 +285,7 @@ impl Unpacked<'_> {
     /// Whether the time of one of them lies within a span, as far as times are unpacked.
     pub fn is_within(&self, at: usize, span: TimeSpan) -> bool {
         match self.columns.first() {
-            Some((_, times)) if self.meta_place == 1 => span.has(times.get(at).copied().flatten()),
+            Some((_, times)) if self.meta_place == 1 => span.has(times.get(at)),
             _ => true,
         }
     }
@@ -227,9 +294,9 @@ impl Unpacked<'_> {
     pub fn write(&self, at: usize, out: &mut Vec<u8>) {
         let mut document = DocumentWriter::begin(out);
         let (first, rest) = self.columns.split_at(self.meta_place);
-        let append = |document: &mut DocumentWriter<'_>, columns: &[(&str, Vec<Option<RawValue<'_>>>)]| {
-            for (name, values) in columns {
-                if let Some(value) = values.get(at).copied().flatten() {
+        let append = |document: &mut DocumentWriter<'_>, columns: &[(&str, Column<'_>)]| {
+            for (name, column) in columns {
+                if let Some(value) = column.get(at) {
                     document.append(name, value);
                 }
             }

@@ -16,6 +16,8 @@
 //! those are clearly fewer bytes; their first byte tells. Planes bring equal bytes together, which the
 //! compression of pages then takes away.
 
+use std::collections::BTreeMap;
+
 use pando_document::{ArrayWriter, ObjectId, RawArray, RawDocument, RawValue};
 
 use super::packed_numbers::{self, PACKED};
@@ -46,23 +48,72 @@ const DECIMALS_MAX: u8 = 4;
 /// Whole numbers up to here are exact as doubles.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Encodes a column.
-pub(super) fn encode(values: &[Option<RawValue<'_>>]) -> Vec<u8> {
-    let present: Vec<RawValue<'_>> = values.iter().flatten().copied().collect();
-    let gaps = if present.len() < values.len() { GAPS } else { 0 };
+/// The values of one field. Measurements without it take no memory.
+pub(super) struct Column<'v> {
+    values: Vec<RawValue<'v>>,
+    /// The measurement of each value, ascending; `None` where each measurement has one.
+    places: Option<Vec<u32>>,
+}
+
+impl<'v> Column<'v> {
+    /// A column to which values come one by one.
+    pub fn growing() -> Column<'v> {
+        Column { values: Vec::new(), places: Some(Vec::new()) }
+    }
+
+    /// The column of values by their measurements.
+    pub fn of(values: BTreeMap<u32, RawValue<'v>>) -> Column<'v> {
+        Column { places: Some(values.keys().copied().collect()), values: values.into_values().collect() }
+    }
+
+    /// Appends the value of a measurement behind those that have one, to a column that grows. The first of
+    /// several values of one stays.
+    pub fn push(&mut self, place: u32, value: RawValue<'v>) {
+        let Some(places) = &mut self.places else { return };
+        if places.last() != Some(&place) {
+            places.push(place);
+            self.values.push(value);
+        }
+    }
+
+    /// The values there are.
+    pub fn values(&self) -> &[RawValue<'v>] {
+        &self.values
+    }
+
+    /// The value of a measurement.
+    pub fn get(&self, place: usize) -> Option<RawValue<'v>> {
+        let at = match &self.places {
+            None => place,
+            Some(places) => places.binary_search(&u32::try_from(place).ok()?).ok()?,
+        };
+        self.values.get(at).copied()
+    }
+
+    /// The bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        let places = self.places.as_ref().map_or(0, |places| size_of_val(places.as_slice()));
+        size_of::<Column<'_>>() + size_of_val(self.values.as_slice()) + places
+    }
+}
+
+/// Encodes a column of so many measurements.
+pub(super) fn encode(column: &Column<'_>, count: usize) -> Vec<u8> {
+    let present = column.values();
+    let gaps = if present.len() < count { GAPS } else { 0 };
     let mut out = vec![gaps];
     if gaps != 0 {
-        let mut bits = vec![0_u8; values.len().div_ceil(8)];
-        for at in values.iter().enumerate().filter(|(_, value)| value.is_some()).map(|(at, _)| at) {
-            bits[at / 8] |= 1 << (at % 8);
+        let mut bits = vec![0_u8; count.div_ceil(8)];
+        for place in column.places.iter().flatten() {
+            bits[*place as usize / 8] |= 1 << (place % 8);
         }
         out.extend_from_slice(&bits);
     }
-    let kind = encode_integers(&present, &mut out)
-        .or_else(|| encode_doubles(&present, &mut out))
-        .or_else(|| encode_ids(&present, &mut out))
-        .or_else(|| encode_choices(&present, &mut out))
-        .unwrap_or_else(|| encode_others(&present, &mut out));
+    let kind = encode_integers(present, &mut out)
+        .or_else(|| encode_doubles(present, &mut out))
+        .or_else(|| encode_ids(present, &mut out))
+        .or_else(|| encode_choices(present, &mut out))
+        .unwrap_or_else(|| encode_others(present, &mut out));
     out[0] |= kind;
     out
 }
@@ -238,16 +289,19 @@ fn push_planes<const WIDTH: usize>(values: impl Iterator<Item = [u8; WIDTH]>, ou
 ///
 /// # Errors
 /// The bytes are none of a column.
-pub(super) fn decode(bytes: &[u8], count: usize) -> Result<Vec<Option<RawValue<'_>>>, QueryError> {
+pub(super) fn decode(bytes: &[u8], count: usize) -> Result<Column<'_>, QueryError> {
     let mut reader = Reader::new(bytes);
     let kind = reader.byte()?;
-    let bits = match kind & GAPS {
+    let places: Option<Vec<u32>> = match kind & GAPS {
         0 => None,
-        _ => Some(reader.take(count.div_ceil(8))?),
+        _ => {
+            let bits = reader.take(count.div_ceil(8))?;
+            let has = |place: &u32| bits[*place as usize / 8] & 1 << (place % 8) != 0;
+            Some((0..u32::try_from(count).map_err(|_| damaged())?).filter(has).collect())
+        }
     };
-    let has = |at: usize| bits.is_none_or(|bits| bits[at / 8] & 1 << (at % 8) != 0);
-    let present = (0..count).filter(|at| has(*at)).count();
-    let values = match kind & !GAPS {
+    let present = places.as_ref().map_or(count, Vec::len);
+    let values: Vec<RawValue<'_>> = match kind & !GAPS {
         INTEGERS => {
             let of_type = reader.byte()?;
             reader
@@ -274,15 +328,14 @@ pub(super) fn decode(bytes: &[u8], count: usize) -> Result<Vec<Option<RawValue<'
         CHOICES => reader.choices(present)?,
         OTHERS => {
             let array = RawArray::from_document(RawDocument::from_bytes(reader.bytes)?);
-            array.iter().collect::<Result<Vec<_>, _>>()?
+            array.iter().take(present + 1).collect::<Result<Vec<_>, _>>()?
         }
         _ => return Err(damaged()),
     };
     if values.len() != present {
         return Err(damaged());
     }
-    let mut values = values.into_iter();
-    Ok((0..count).map(|at| if has(at) { values.next() } else { None }).collect())
+    Ok(Column { values, places })
 }
 
 fn integer(of_type: u8, number: i64) -> Result<RawValue<'static>, QueryError> {
@@ -394,7 +447,7 @@ impl<'b> Reader<'b> {
         let head: [u8; 4] = self.bytes.get(..4).and_then(|head| head.try_into().ok()).ok_or_else(damaged)?;
         let length = usize::try_from(i32::from_le_bytes(head)).map_err(|_| damaged())?;
         let array = RawArray::from_document(RawDocument::from_bytes(self.take(length)?)?);
-        let choices = array.iter().collect::<Result<Vec<_>, _>>()?;
+        let choices = array.iter().take(expected + 1).collect::<Result<Vec<_>, _>>()?;
         if choices.len() != expected {
             return Err(damaged());
         }

@@ -1,9 +1,10 @@
 //! Buckets, columns and filters of buckets: what goes in comes out, and hostile bytes are errors.
 
-use pando_document::{Document, ObjectId, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_document::{Document, ObjectId, RawBinary, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 
-use super::column;
-use super::{Series, TimeSpan, bucket_filter};
+use super::column::{self, Column};
+use super::{ROWS_MAX, Series, TimeSpan, bucket_filter};
+use crate::{ErrorCode, QueryError};
 
 fn series() -> Series {
     Series { time_field: "t".to_owned(), meta_field: Some("m".to_owned()), span_seconds: 3600 }
@@ -50,6 +51,14 @@ fn measurements_come_out_of_a_bucket_as_they_went_in() {
     assert!(matches!(max.get("i"), Ok(Some(RawValue::Int32(1193)))));
 }
 
+fn column_of<'v>(values: &[Option<RawValue<'v>>]) -> Column<'v> {
+    let mut column = Column::growing();
+    for (place, value) in (0..).zip(values) {
+        value.iter().for_each(|value| column.push(place, *value));
+    }
+    column
+}
+
 #[test]
 fn columns_of_all_kinds_keep_their_values() {
     let values = [
@@ -63,8 +72,9 @@ fn columns_of_all_kinds_keep_their_values() {
         vec![Some(RawValue::Int32(1)), Some(RawValue::Int64(1))],
     ];
     for values in values {
-        let bytes = column::encode(&values);
+        let bytes = column::encode(&column_of(&values), values.len());
         let decoded = column::decode(&bytes, values.len()).unwrap();
+        let decoded: Vec<_> = (0..values.len()).map(|place| decoded.get(place)).collect();
         assert_eq!(format!("{decoded:?}"), format!("{values:?}"));
         for cut in 0..bytes.len() {
             // A cut column is an error or, at worst, other values: never a panic.
@@ -97,6 +107,55 @@ fn buckets_of_mongodb_without_compression_are_read() {
     for damaged in [doc! {}, doc! { "control": {}, "data": 5 }, doc! { "control": {}, "data": { "t": 1 } }] {
         assert!(series().unpack(&damaged.to_raw(), None).is_err());
     }
+}
+
+#[test]
+fn measurements_of_many_different_fields_come_out_as_they_went_in() {
+    let rows: Vec<Document> = (0..400_i32)
+        .map(|at| {
+            let mut row = doc! { "t": (Value::DateTime(1_700_000_000_000)), "m": 1 };
+            (0..25).for_each(|field| row.push(format!("field {at} {field}"), field));
+            row
+        })
+        .collect();
+    let raw: Vec<RawDocumentBuf> = rows.iter().map(Document::to_raw).collect();
+    let id = ObjectId::from_parts(0, [1; 5], 2);
+    let bucket = series().pack(id, Some(RawValue::Int32(1)), &raw).unwrap();
+    assert_eq!(unpacked(&bucket), rows);
+    let mut held = 0;
+    let mut hold = |bytes| {
+        held = bytes;
+        Ok(())
+    };
+    series().unpack_within(&bucket, None, &mut hold).unwrap();
+    assert!(held < 10_000 * 200, "{held} bytes for 10,000 values");
+}
+
+/// A bucket of so many measurements and of 5,000 columns that are all this one.
+fn bucket_of(count: i32, column: &Value) -> RawDocumentBuf {
+    let mut data = doc! { "t": {} };
+    (0..5_000).for_each(|at| data.push(format!("c{at}"), column.clone()));
+    doc! { "control": { "version": 1, "count": count }, "meta": 5, "data": data }.to_raw()
+}
+
+#[test]
+fn the_values_of_hostile_buckets_take_little_memory_or_are_refused() {
+    const HELD_MAX: usize = 1 << 20;
+    let unpack = |bucket: &RawDocument| {
+        let mut hold = |bytes| match bytes {
+            ..=HELD_MAX => Ok(()),
+            _ => Err(QueryError::new(ErrorCode::ExceededMemoryLimit, "too many".to_owned())),
+        };
+        series().unpack_within(bucket, None, &mut hold).map(|unpacked| unpacked.len())
+    };
+    let empty = Value::Document(doc! {});
+    assert_eq!(unpack(&bucket_of(1000, &empty)).unwrap(), ROWS_MAX);
+    assert!(unpack(&bucket_of(1001, &empty)).is_err(), "no bucket has so many measurements");
+    let nulls = column::encode(&column_of(&[Some(RawValue::Null); 1000]), 1000);
+    assert!(nulls.len() < 20, "{} bytes stand for 1,000 values", nulls.len());
+    let nulls = RawValue::Binary(RawBinary { subtype: 0x80, bytes: &nulls }).to_owned();
+    let error = unpack(&bucket_of(1000, &nulls)).unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::ExceededMemoryLimit));
 }
 
 #[test]

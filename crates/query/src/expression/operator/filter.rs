@@ -1,5 +1,7 @@
 //! `$filter`: the elements of an array for which a condition holds, at most `limit` of them.
 
+use std::ops::ControlFlow;
+
 use pando_document::RawValue;
 
 use super::named::Names;
@@ -54,25 +56,27 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Ok(Evaluated::NULL);
     }
     let type_name = input.type_name();
-    let Some(elements) = input.elements()? else {
+    if input.as_array().is_none() {
         return Err(ExpressionFault::FilterInputNotArray
             .error(format!("input to $filter must be an array not {type_name}")));
-    };
+    }
     let limit = call.argument(2, frame)?;
     let limit = if limit.is_nullish() { usize::MAX } else { parse_limit(&limit)? };
-    let mut kept = Vec::new();
-    for element in elements {
-        if kept.len() == limit {
-            break;
-        }
-        frame.write(call.first_slot(), element.clone());
-        if call.argument(1, frame)?.to_bool() {
-            kept.push(element);
-        }
-    }
+    let (held, mut kept) = (frame.held(), 0);
     array_of(|writer| {
-        kept.iter().for_each(|element| writer.push(element.raw_or_null()));
-        Ok(())
+        input.for_each_element(|element| {
+            if kept == limit {
+                return Ok(ControlFlow::Break(()));
+            }
+            let element = element.shared();
+            frame.write(call.first_slot(), element.clone());
+            if call.argument(1, frame)?.to_bool() {
+                kept += 1;
+                writer.push(element.raw_or_null());
+            }
+            frame.hold_besides(held, writer.bytes_so_far())?;
+            Ok(ControlFlow::Continue(()))
+        })
     })
 }
 

@@ -49,7 +49,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let body = call.len() - 1;
+    let (body, held) = (call.len() - 1, frame.held());
     // All values first: evaluating one may use the slots of the others for its own variables.
     let mut values = Vec::with_capacity(body);
     for index in 0..body {
@@ -58,5 +58,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     for (offset, value) in values.into_iter().enumerate() {
         frame.write(call.first_slot() + offset, value);
     }
+    // The slots have them now.
+    frame.give_back(held);
     call.argument(body, frame)
 }

@@ -1,5 +1,7 @@
 //! `$map`: an expression computed for each element of an array.
 
+use std::ops::ControlFlow;
+
 use pando_document::RawValue;
 
 use super::filter::element_name;
@@ -39,16 +41,18 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Ok(Evaluated::NULL);
     }
     let type_name = input.type_name();
-    let Some(elements) = input.elements()? else {
+    if input.as_array().is_none() {
         return Err(ExpressionFault::MapInputNotArray
             .error(format!("input to $map must be an array not {type_name}")));
-    };
+    }
+    let held = frame.held();
     array_of(|writer| {
-        for element in elements {
+        input.for_each_element(|element| {
             frame.write(call.first_slot(), element);
             writer.push(call.argument(1, frame)?.raw_or_null());
             check_computed_bytes(writer.bytes_so_far())?;
-        }
-        Ok(())
+            frame.hold_besides(held, writer.bytes_so_far())?;
+            Ok(ControlFlow::Continue(()))
+        })
     })
 }

@@ -1,5 +1,7 @@
 //! `$reduce`: an expression of the value so far and the next element, from the first element to the last.
 
+use std::ops::ControlFlow;
+
 use pando_document::RawValue;
 
 use super::named::Names;
@@ -40,15 +42,19 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Ok(Evaluated::NULL);
     }
     let type_name = input.type_name();
-    let Some(elements) = input.elements()? else {
+    if input.as_array().is_none() {
         return Err(ExpressionFault::ReduceInputNotArray
             .error(format!("$reduce requires that 'input' be an array, found: {type_name}")));
-    };
-    let mut value = call.argument(1, frame)?;
-    for element in elements {
-        frame.write(call.first_slot(), element);
-        frame.write(call.first_slot() + 1, value);
-        value = call.argument(2, frame)?;
     }
+    let held = frame.held();
+    let mut value = call.argument(1, frame)?;
+    input.for_each_element(|element| {
+        frame.write(call.first_slot(), element);
+        frame.write(call.first_slot() + 1, std::mem::replace(&mut value, Evaluated::Missing));
+        // The value so far is in its slot now.
+        frame.give_back(held);
+        value = call.argument(2, frame)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(value)
 }

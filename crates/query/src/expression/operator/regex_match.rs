@@ -4,14 +4,17 @@
 //! Positions count characters. `$regexFindAll` goes on behind each match, one character further after an
 //! empty one.
 
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{ArrayWriter, DocumentWriter, RawValue};
 
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
-    document_of,
+    check_computed_bytes, document_of,
 };
 use crate::regular_expression::{RegexFault, RegexMatch, RegularExpression};
+
+/// Bytes of all matches of `$regexFindAll`, as in MongoDB.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Arguments: input, regex, options.
 static REGEX_MATCH: Definition = Definition { name: "$regexMatch", arity: Arity::Any, run: run_match };
@@ -150,8 +153,7 @@ fn run_find<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, 
         let Some(found) = test.find_from(text, 0)? else { return Ok(Evaluated::NULL) };
         document_of(|writer| {
             let index = text[..found.start].chars().count();
-            write(&found, text, index, writer);
-            Ok(())
+            write(&found, text, index, writer, usize::MAX)
         })
     })?;
     Ok(found.unwrap_or(Evaluated::NULL))
@@ -159,36 +161,45 @@ fn run_find<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, 
 
 fn run_find_all<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let (input, pattern, options) = arguments(call, frame)?;
-    let mut all = Vec::new();
-    with_pattern(call, &input, &pattern, &options, |test, text| {
-        let mut at = 0;
-        while at < text.len() || (text.is_empty() && all.is_empty()) {
-            let Some(found) = test.find_from(text, at)? else { break };
-            // Behind the match, or behind the next character after an empty one.
-            at = match found.end > found.start {
-                true => found.end,
-                false => found.end + text[found.end..].chars().next().map_or(1, char::len_utf8),
-            };
-            if found.start == text.len() && !text.is_empty() {
-                break;
-            }
-            all.push(found);
-        }
-        Ok(())
-    })?;
-    let text = input.as_str().unwrap_or_default();
     array_of(|writer| {
-        // The characters are counted on from match to match.
-        let (mut counted, mut index) = (0, 0);
-        for found in &all {
-            index += text[counted..found.start].chars().count();
-            counted = found.start;
-            let mut document = writer.document();
-            write(found, text, index, &mut document);
-            document.finish();
-        }
-        Ok(())
+        with_pattern(call, &input, &pattern, &options, |test, text| {
+            find_all(test, text, writer, &mut || call.count_work(frame, text.len()))
+        })
+        .map(|_| ())
     })
+}
+
+/// Writes all matches; `work` is called for each search.
+fn find_all(
+    test: &RegularExpression,
+    text: &str,
+    writer: &mut ArrayWriter<'_>,
+    work: &mut dyn FnMut() -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    // The characters are counted on from match to match.
+    let (mut at, mut counted, mut index) = (0, 0, 0);
+    while at < text.len() || text.is_empty() {
+        work()?;
+        let Some(found) = test.find_from(text, at)? else { break };
+        // Behind the match, or behind the next character after an empty one.
+        at = match found.end > found.start {
+            true => found.end,
+            false => found.end + text[found.end..].chars().next().map_or(1, char::len_utf8),
+        };
+        if found.start == text.len() && !text.is_empty() {
+            break;
+        }
+        index += text[counted..found.start].chars().count();
+        counted = found.start;
+        let room = OUTPUT_BYTES_MAX.saturating_sub(writer.bytes_so_far());
+        let mut document = writer.document();
+        write(&found, text, index, &mut document, room)?;
+        document.finish();
+        if text.is_empty() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn arguments<'a>(
@@ -198,13 +209,58 @@ fn arguments<'a>(
     Ok((call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?))
 }
 
-/// `{match, idx, captures}`; `index` is the place of the match in characters.
-fn write(found: &RegexMatch, text: &str, index: usize, writer: &mut DocumentWriter<'_>) {
-    writer.append_str("match", &text[found.start..found.end]);
+/// `{match, idx, captures}`; `index` is the place of the match in characters. Groups may lie within one
+/// another and have many more bytes than the text: they are refused beyond `room`, or beyond the bytes of a
+/// computed value.
+fn write(
+    found: &RegexMatch,
+    text: &str,
+    index: usize,
+    writer: &mut DocumentWriter<'_>,
+    room: usize,
+) -> Result<(), QueryError> {
+    let matched = &text[found.start..found.end];
+    check_output(matched.len(), room)?;
+    writer.append_str("match", matched);
     writer.append_i32("idx", i32::try_from(index).unwrap_or(i32::MAX));
+    let outside = writer.bytes_so_far();
     let mut captures = writer.array("captures");
     for group in &found.groups {
         captures.push(group.map_or(RawValue::Null, |(start, end)| RawValue::String(&text[start..end])));
+        check_output(outside + captures.bytes_so_far(), room)?;
     }
     captures.finish();
+    Ok(())
+}
+
+fn check_output(bytes: usize, room: usize) -> Result<(), QueryError> {
+    if bytes > room {
+        return Err(ExpressionFault::RegexOutputTooLarge
+            .error("$regexFindAll: the size of buffer to store output exceeded the 64MB limit"));
+    }
+    check_computed_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::doc;
+
+    use super::*;
+    use crate::error::ErrorCode;
+
+    /// The code of the error of an operator over a text of 4 MB, where 20 groups take all of the text.
+    fn code_of(operator: &str) -> Option<ErrorCode> {
+        let pattern = format!("{}a*{}", "(".repeat(20), ")".repeat(20));
+        let holder = doc! { "e": { operator: { "input": "$t", "regex": pattern } } }.to_raw();
+        let scope = ParseScope::at(0);
+        let parsed = Expression::parse(holder.get("e").unwrap().unwrap(), &scope).unwrap();
+        let root = doc! { "t": ("a".repeat(4 << 20)) }.to_raw();
+        parsed.evaluate(&root).unwrap_err().code()
+    }
+
+    #[test]
+    fn matches_that_take_more_bytes_than_a_computed_value_are_refused() {
+        assert_eq!(code_of("$regexFindAll"), Some(ExpressionFault::RegexOutputTooLarge.code()));
+        assert_eq!(code_of("$regexFind"), Some(ErrorCode::ExceededMemoryLimit));
+    }
 }

@@ -108,7 +108,10 @@ fn run<'a>(
         bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
         check_computed_bytes(bytes)?;
         match value.elements()? {
-            Some(elements) => arrays.push(elements),
+            Some(elements) => {
+                frame.hold(size_of_val(elements.as_slice()))?;
+                arrays.push(elements);
+            }
             None => {
                 return Err(ExpressionFault::ZipInputNotArray
                     .error(format!("$zip found a non-array expression in input: {type_name}")));

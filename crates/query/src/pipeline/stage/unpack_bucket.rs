@@ -1,14 +1,18 @@
 //! `$_internalUnpackBucket`: the measurements of the buckets of a time series. The view of a time series
 //! begins with it.
+//!
+//! As in MongoDB a client may name the stage, too, and bring documents that no server has written. Columns of
+//! a few bytes can stand for many values, so the values of a bucket are counted in the query's account.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pando_catalog::Bytes;
+use pando_catalog::{Bytes, Reservation};
 use pando_document::{RawDocument, RawValue};
 
 use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
 use crate::error::QueryError;
+use crate::memory::hold_value;
 use crate::needs::Needs;
 use crate::time_series::{Series, TimeSpan, UNPACK_STAGE};
 
@@ -29,6 +33,8 @@ struct Run {
     span: TimeSpan,
     /// The top-level fields that are looked at behind the stage; `None` for all.
     wanted: Option<BTreeSet<String>>,
+    /// The values of the bucket at hand.
+    reservation: Reservation,
     /// A bucket of which some measurements were given.
     current: Option<Opened>,
     /// The measurement at hand; one buffer for all.
@@ -65,10 +71,11 @@ impl Definition for UnpackBucket {
         self.start_for(options, &Needs::Everything)
     }
 
-    fn start_for(&self, _: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
+    fn start_for(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
         let wanted = behind.fields().map(|fields| fields.into_iter().map(str::to_owned).collect());
         let series = Arc::clone(&self.series);
-        Box::new(Run { series, span: self.span, wanted, current: None, written: Vec::new() })
+        let reservation = options.memory.account.reserve();
+        Box::new(Run { series, span: self.span, wanted, reservation, current: None, written: Vec::new() })
     }
 }
 
@@ -89,7 +96,10 @@ impl Stage for Run {
                 }
                 None => match input.next()? {
                     Some(bucket) => (bucket, 0),
-                    None => return Ok(()),
+                    None => {
+                        self.reservation.shrink_to(0);
+                        return Ok(());
+                    }
                 },
             };
             self.current = self.give(bucket, given, input, sink)?;
@@ -131,7 +141,9 @@ impl Run {
         input: &mut dyn Source,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Opened>, QueryError> {
-        let unpacked = self.series.unpack(document_in(&bucket)?, self.wanted.as_ref())?;
+        // The reservation stays as it is for the next bucket, which has about as many values.
+        let mut hold = |bytes| hold_value(&mut self.reservation, bytes, UNPACK_STAGE);
+        let unpacked = self.series.unpack_within(document_in(&bucket)?, self.wanted.as_ref(), &mut hold)?;
         for at in given..unpacked.len() {
             if at % GIVEN_A_CHECK == 0 {
                 input.check()?;

@@ -128,6 +128,7 @@ trait Preferred: Copy {
     fn times(self, factor: Self) -> Self;
     fn tenfold(self) -> Self;
     fn tenth(self) -> Self;
+    fn is_zero(self) -> bool;
     fn order(self, other: Self) -> Ordering;
 }
 
@@ -146,6 +147,10 @@ impl Preferred for f64 {
 
     fn tenth(self) -> f64 {
         self / 10.0
+    }
+
+    fn is_zero(self) -> bool {
+        self == 0.0
     }
 
     fn order(self, other: f64) -> Ordering {
@@ -170,12 +175,18 @@ impl Preferred for Decimal128 {
         self.divide(Decimal128::from(10))
     }
 
+    fn is_zero(self) -> bool {
+        Decimal128::is_zero(self)
+    }
+
     fn order(self, other: Decimal128) -> Ordering {
         compare_values(RawValue::Decimal128(self), RawValue::Decimal128(other))
     }
 }
 
-/// Finds the decade of a number by steps of ten, as MongoDB does: so the same digits are lost.
+/// Finds the decade of a number by steps of ten, as MongoDB does: so the same digits are lost. A decade below
+/// the least number of the type has the scale zero. Steps of ten lead never out of it, and the next number
+/// that is less is zero.
 fn in_decades<P: Preferred>(series: &[P], number: P, towards: Towards) -> P {
     let (Some(first), Some(last)) = (series.first(), series.last()) else { return number };
     let is_below = |preferred: P| match towards {
@@ -204,7 +215,7 @@ fn in_decades<P: Preferred>(series: &[P], number: P, towards: Towards) -> P {
             while !is_below(last.times(scale)) {
                 let greatest = last.times(scale);
                 scale = scale.tenfold();
-                if is_below(first.times(scale)) {
+                if scale.is_zero() || is_below(first.times(scale)) {
                     return greatest;
                 }
             }
@@ -266,16 +277,19 @@ fn two_to(exponent: i32) -> f64 {
 
 fn decimal_power_of_two(number: Decimal128, towards: Towards) -> Decimal128 {
     let power = |exponent: i64| decimal_power(Decimal128::from(2), Decimal128::from(exponent));
-    let above = |exponent: i64| power(exponent).order(number) == Ordering::Greater;
+    // Powers near the least number may be rounded to the number itself, so a next exponent does not suffice.
+    let is_beyond = |exponent: i64| match (power(exponent).order(number), towards) {
+        (Ordering::Greater, _) | (Ordering::Equal, Towards::Less) => true,
+        (Ordering::Less, _) | (Ordering::Equal, Towards::Greater) => false,
+    };
     // 10^6145 is less than 2^20414.
     let (mut low, mut high) = (-20_600_i64, 20_600_i64);
     while low + 1 < high {
         let middle = low + (high - low) / 2;
-        if above(middle) { high = middle } else { low = middle }
+        if is_beyond(middle) { high = middle } else { low = middle }
     }
     match towards {
         Towards::Greater => power(high),
-        Towards::Less if power(low).order(number) == Ordering::Equal => power(low - 1),
         Towards::Less => power(low),
     }
 }
@@ -308,6 +322,30 @@ mod tests {
             let [less, greater] = rounded(name, value);
             assert_eq!([less.as_str(), greater.as_str()], expected, "{name} of {value:?}");
         }
+    }
+
+    #[test]
+    fn the_least_and_the_greatest_numbers_are_rounded() {
+        let decimal = |text: &str| text.parse::<Decimal128>().expect("a decimal");
+        let compared = |one: &Literal, other: RawValue<'_>| compare_values(one.raw(), other);
+        for name in ["R5", "R80", "1-2-5", "E6", "E192", "POWERSOF2"] {
+            let granularity = Granularity::of(name).expect("a name");
+            for value in [
+                RawValue::Double(5e-324),
+                RawValue::Double(1e-322),
+                RawValue::Double(f64::MIN_POSITIVE),
+                RawValue::Double(f64::MAX),
+                RawValue::Decimal128(decimal("1E-6176")),
+                RawValue::Decimal128(decimal("9.99E-6170")),
+                RawValue::Decimal128(decimal("9.999E+6144")),
+            ] {
+                let less = granularity.rounded(value, Towards::Less);
+                assert_eq!(compared(&less, value), Ordering::Less, "{name}: {less:?} and {value:?}");
+                let more = granularity.rounded(value, Towards::Greater);
+                assert_eq!(compared(&more, value), Ordering::Greater, "{name}: {more:?} and {value:?}");
+            }
+        }
+        assert_eq!(rounded("R5", RawValue::Double(5e-324))[0], "0.0");
     }
 
     #[test]
