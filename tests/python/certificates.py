@@ -51,6 +51,21 @@ class Certificates:
     def key_pem(key, encryption=serialization.NoEncryption()):
         return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
 
+    def revoke(self, file, revoked=(), days=30):
+        """A list of revoked certificates, by the files that were issued; one with a negative number of days has ended."""
+        now = datetime.datetime.now(datetime.timezone.utc)
+        builder = (x509.CertificateRevocationListBuilder().issuer_name(self.name)
+                   .last_update(min(now, now + days * DAY) - DAY).next_update(now + days * DAY)
+                   .add_extension(x509.CRLNumber(1), critical=False)
+                   .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False))
+        for issued in revoked:
+            serial = x509.load_pem_x509_certificate(pathlib.Path(issued).read_bytes()).serial_number
+            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now - DAY)
+            builder = builder.add_revoked_certificate(entry.build())
+        path = self.folder / file
+        path.write_bytes(builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return str(path)
+
     def issue(self, file, subject, days=90):
         """A certificate for this machine; one with a negative number of days has ended."""
         key = ec.generate_private_key(ec.SECP256R1())

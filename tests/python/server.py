@@ -20,6 +20,10 @@ from pymongo.errors import PyMongoError
 PANDO = os.environ.get("PANDO", str(pathlib.Path(__file__).parents[2] / "target/debug/pando"))
 
 
+# The banner, or its line where the log is JSON.
+ANNOUNCEMENT = rb'^  listens on  127\.0\.0\.1:(\d+)|"listen":"127\.0\.0\.1:(\d+)'
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -69,9 +73,9 @@ class Server:
         log.close()
         deadline = time.monotonic() + 60
         while True:
-            announced = re.search(rb"^  listens on  127\.0\.0\.1:(\d+)", path.read_bytes()[logged_before:], re.MULTILINE)
+            announced = re.search(ANNOUNCEMENT, path.read_bytes()[logged_before:], re.MULTILINE)
             if announced:
-                self.port = int(announced[1])
+                self.port = int(announced[1] or announced[2])
                 return self
             if self.process.poll() is not None:
                 raise RuntimeError(f"pando ended with {self.process.returncode}:\n{self.log()}")

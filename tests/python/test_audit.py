@@ -1,6 +1,8 @@
 """The audit trail: its events in MongoDB's schema, its filter, its chain, and new files."""
 
 import json
+import re
+import resource
 import signal
 import stat
 import subprocess
@@ -9,6 +11,8 @@ import time
 import pytest
 from pymongo.errors import OperationFailure
 
+import scram_client
+from raw_connection import Raw, fresh_origin
 from server import PANDO, Server
 
 
@@ -164,6 +168,50 @@ def test_a_chain_goes_over_restarts_and_new_files_and_shows_a_change(start, tmp_
     old[0].write_text("\n".join([lines[0], lines[1].replace("shop", "shed"), *lines[2:]]).replace('"shutdown"', '"started"', 1) + "\n")
     code, said = verify(old[0])
     assert code == 1 and "does not follow" in said, said
+
+
+def test_events_that_could_not_be_written_are_told_and_the_rest_of_the_chain_is_sound(start, tmp_path):
+    path = tmp_path / "audit.json"
+    server = start("--audit-chain")
+    with server.client() as client:
+        client.shop.create_collection("a")
+        client.shop.create_collection("b")
+        # The engine is in memory. The lines of the server's own log are lost as well meanwhile.
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
+        for name in ("lost", "lost_too"):
+            client.shop.create_collection(name)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+        client.shop.create_collection("c")
+    code, said = verify(path)
+    assert code == 0 and "4 lines" in said, said
+    assert [(event["atype"], event["param"]) for event in events(path)][2:] == [
+        ("eventsLost", {"count": 2}), ("createCollection", {"ns": "shop.c"})]
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines).replace('"shop.a"', '"shop.x"').replace('"shop.c"', '"shop.y"') + "\n")
+    code, said = verify(path)
+    assert code == 1 and "line 1 of" in said and "line 4 of" in said and "2 of 4 lines" in said, said
+
+
+def test_a_storm_of_failed_logins_leaves_few_lines_in_the_log_and_each_event_in_the_trail(start, tmp_path):
+    server = start()
+    count = 200
+
+    def fail():
+        with Raw(server.port, fresh_origin()) as raw:
+            assert raw.ask("admin", scram_client.start(b"nothing"))["code"] == 18
+
+    began = time.monotonic()
+    for _ in range(count):
+        fail()
+    periods = 2 + int(time.monotonic() - began)
+    time.sleep(1.1)
+    fail()
+    assert sum(kind == "authenticate" for kind, _, _ in told(tmp_path / "audit.json")) == count + 1
+    log = server.whole_log()
+    written = log.count("refused a login from")
+    assert written <= 10 * periods + 1, log
+    assert written + sum(map(int, re.findall(r"left out (\d+) log lines about other refused logins", log))) == count + 1
 
 
 def test_rotations_within_a_millisecond_keep_each_file(start, tmp_path):

@@ -4,16 +4,19 @@ import contextlib
 import datetime
 import os
 import pathlib
+import resource
 import signal
+import socket as network_socket
 import subprocess
 import tempfile
 import time
+import uuid
 from urllib.parse import quote_plus
 
 import bson
 import pytest
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure
+from pymongo.errors import OperationFailure, PyMongoError
 
 from raw_connection import Raw
 from server import PANDO, Server
@@ -108,10 +111,33 @@ def test_a_low_limit_of_open_files_and_a_misspelt_variable_are_warned_of(tmp_pat
     server = Server(tmp_path / "data")
     server.program = ["sh", "-c", 'ulimit -n 300; PANDO_CACH=64MB exec "$0" "$@"', PANDO]
     server.start()
+    with server.client() as client:
+        figures = client.admin.command("serverStatus")["connections"]
+        assert figures["current"] + figures["available"] == 150, figures
     assert server.stop() == 0
     log = server.whole_log()
     assert "the limit of open files is 300, below --max-connections 20000" in log, log
     assert "PANDO_CACH has no effect" in log and "PANDO_CACHE is the nearest" in log, log
+
+
+def test_connections_leave_open_files_for_the_store(tmp_path):
+    server = Server(tmp_path / "data", "--io-threads", "2")
+    server.program = ["sh", "-c", 'ulimit -n 200; exec "$0" "$@"', PANDO]
+    server.start()
+    with server.client() as client, contextlib.ExitStack() as opened:
+        client.t.c.insert_one({"_id": 0})
+        for _ in range(250):
+            opened.enter_context(contextlib.closing(network_socket.create_connection(("127.0.0.1", server.port))))
+        # Each of these needs further files: a log segment, an index build, a backup.
+        client.t.c.insert_many([{"s": os.urandom(30_000)} for _ in range(200)])
+        client.t.c.create_index("s")
+        client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))
+        figures = client.admin.command("serverStatus")["connections"]
+        assert figures["rejected"] >= 150 and figures["current"] <= 100, figures
+    assert server.stop() == 0
+    log = server.whole_log()
+    assert "the server takes 100 connections at the same time" in log, log
+    assert "cannot accept a connection" not in log and "100 are open, which is the limit" in log, log
 
 
 def test_a_store_that_wants_logins_and_has_no_users_says_how_to_begin(tmp_path):
@@ -161,6 +187,31 @@ def test_a_tool_at_the_file_size_limit_says_so(tmp_path):
     assert server.stop() == 0
 
 
+def test_a_server_whose_log_cannot_be_written_ends_with_an_error_and_the_next_start_recovers(tmp_path):
+    server = Server(tmp_path / "data").start()
+    kept = 0
+    with server.client(retryWrites=False) as client:
+        for kept in range(1, 301):
+            client.t.c.insert_one({"_id": kept, "s": os.urandom(1000)})
+        # The log is 300 kB long and the file has room for more, so that its next write is refused as a broken device refuses it.
+        # The lines of the server are shorter.
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1 << 16, hard))
+        with pytest.raises(PyMongoError):
+            for number in range(kept + 1, kept + 1000):
+                client.t.c.insert_one({"_id": number, "s": os.urandom(1000)})
+                kept = number
+        assert server.process.wait(timeout=30) == 1, server.log()
+    log = server.whole_log()
+    assert log.count("the server ends, because the engine takes no write any more") == 1, log
+    assert "tries again" not in log and "panic" not in log, log
+    again = Server(tmp_path / "data").start()
+    with again.client() as client:
+        # The write that was refused may be there or not.
+        assert client.t.c.count_documents({}) in (kept, kept + 1)
+    assert again.stop() == 0
+
+
 # ---- a clean stop
 
 
@@ -179,6 +230,24 @@ def test_a_monitor_that_waits_is_refused_by_a_server_that_stops(tmp_path, flags)
         assert monitor.socket.recv(1) == b"", "the server has sent a further reply"
         assert time.monotonic() - began < 10
         assert server.process.wait(timeout=60) == 0
+
+
+# ---- a service manager
+
+
+@pytest.mark.parametrize("kind", ["a path", "an abstract name"])
+def test_a_service_manager_is_told_of_the_start_and_of_the_stop(tmp_path, monkeypatch, kind):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, network_socket.socket(network_socket.AF_UNIX, network_socket.SOCK_DGRAM) as manager:
+        name = f"{folder}/notify" if kind == "a path" else f"@pando-{uuid.uuid4().hex}"
+        manager.bind(name.replace("@", "\0"))
+        manager.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        server = Server(tmp_path / "data").start()
+        assert manager.recv(4096) == b"READY=1"
+        with server.client() as client:
+            assert client.admin.command("ping")["ok"] == 1
+        assert server.stop() == 0
+        assert manager.recv(4096) == b"STOPPING=1"
 
 
 # ---- dumps with a time series
@@ -229,6 +298,17 @@ def test_an_array_stops_at_a_document_and_indexes_are_counted_once(tmp_path):
 
 
 # ---- what the tools say of servers and copies
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has the rights of root")
+def test_root_is_warned_in_the_folder_of_another_user(tmp_path):
+    Server(tmp_path / "data").start().stop()
+    verify = lambda: subprocess.run([PANDO, "verify", str(tmp_path / "data")], capture_output=True, text=True, timeout=60)
+    assert "runs as root" not in verify().stderr
+    os.chown(tmp_path / "data", 4711, 4711)
+    done = verify()
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 1, done
+    assert "belongs to user 4711" in done.stderr and "sudo -u '#4711' pando" in done.stderr, done.stderr
 
 
 def test_a_folder_in_use_is_told_with_the_socket_of_its_server(socket):

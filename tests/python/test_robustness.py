@@ -124,6 +124,32 @@ def test_invalid_documents_are_refused_with_a_code(server, db, document, codes):
     assert db.c.count_documents({}) == 0
 
 
+def nested_calls(levels):
+    """An expression of so many calls in one another, as the fields of a document."""
+    lengths = range(5 + 11 * (levels - 1), 4, -11)
+    return b"".join(b"\x03$abs\x00" + struct.pack("<i", length) for length in lengths) + b"\x00" * levels
+
+
+def with_length(fields):
+    return struct.pack("<i", len(fields) + 5) + fields + b"\x00"
+
+
+@pytest.mark.parametrize("levels", [250, 10_000, 500_000])
+def test_a_request_nested_too_deeply_ends_no_server(server, client, db, levels):
+    deep = b"\x03v\x00" + with_length(nested_calls(levels))
+    stage = b"\x030\x00" + with_length(b"\x03$set\x00" + with_length(deep))
+    rest = bson.encode({"cursor": {}, "$db": db.name})[4:-1]
+    aggregate = with_length(bson.encode({"aggregate": "c"})[4:-1] + b"\x04pipeline\x00" + with_length(stage) + rest)
+    find = with_length(bson.encode({"find": "c"})[4:-1] + b"\x03filter\x00" + with_length(b"\x03$expr\x00" + with_length(nested_calls(levels))) + bson.encode({"$db": db.name})[4:-1])
+    updates = b"updates\x00" + with_length(b"\x03q\x00" + with_length(b"") + b"\x04u\x00" + with_length(stage))
+    update = b"\x00" + bson.encode({"update": "c", "$db": db.name}) + b"\x01" + struct.pack("<i", len(updates) + 4) + updates
+    db.c.insert_one({"_id": 1})
+    for request in (op_msg(aggregate), op_msg(find), message(struct.pack("<I", 0) + update)):
+        reply = reply_of(exchange(server, request))
+        assert (reply["ok"], reply["code"]) == (0, 15), reply
+    assert client.admin.command("ping")["ok"] == 1
+
+
 def test_names_with_nul_or_dollar_are_refused(db):
     for name in ["a\0b", "$a", ""]:
         with pytest.raises(Exception):

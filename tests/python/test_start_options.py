@@ -1,9 +1,12 @@
 """What a server starts with: parameters and the profiler. And the command that stops it."""
 
+import re
+import socket
 import subprocess
 import time
 
 import pytest
+from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, OperationFailure
 
 from server import PANDO, Server
@@ -116,6 +119,20 @@ def test_under_access_control_a_stop_needs_the_right(started):
         client.admin.command("ping")
 
 
+def test_the_first_user_is_made_by_no_client_where_the_exception_is_off(started):
+    server = started("--auth", "--setParameter", "enableLocalhostAuthBypass=false")
+    with server.client() as client, pytest.raises(OperationFailure) as refused:
+        client.admin.command("createUser", "ada", pwd="secret", roles=["root"])
+    assert refused.value.code == 13
+    assert "pando user add NAME --data" in server.whole_log()
+    assert server.terminate() == 0
+    added = subprocess.run([PANDO, "user", "add", "ada", "--data", str(server.folder)], input="secret\n", capture_output=True, text=True, timeout=60)
+    assert added.returncode == 0, added.stderr
+    server.start()
+    with server.client(username="ada", password="secret") as client:
+        assert client.admin.command("getParameter", 1, enableLocalhostAuthBypass=1)["enableLocalhostAuthBypass"] is False
+
+
 def test_the_memory_engine_says_that_it_leaves_a_store_alone(tmp_path):
     server = Server(tmp_path / "data").start()
     assert server.stop() == 0
@@ -144,3 +161,24 @@ def test_a_store_that_is_removed_under_the_server_is_told(started):
     moved.rename(server.folder)
     told("the folder of the store is in its place again")
     assert server.stop() == 0
+
+
+def own_address():
+    """The address by which others reach this machine, if it has one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # A datagram socket sends nothing when it connects. This address is nobody's.
+            probe.connect(("192.0.2.1", 9))
+            return probe.getsockname()[0]
+        except OSError:
+            return None
+
+
+@pytest.mark.skipif(own_address() is None, reason="this machine has no address but those of loopback")
+def test_a_backup_may_be_asked_for_by_the_machines_own_address(started, tmp_path):
+    address = own_address()
+    server = started("--listen", f"{address}:0", "--allow-unauthenticated")
+    port = re.search(rf"listens on  .*{re.escape(address)}:(\d+)", server.whole_log())[1]
+    with MongoClient(f"mongodb://{address}:{port}/?directConnection=true", serverSelectionTimeoutMS=20_000) as client:
+        client.db.c.insert_one({"_id": 1})
+        assert client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))["bytes"] > 0

@@ -5,7 +5,9 @@ import random
 import re
 import time
 
+import bson
 import pytest
+from bson.raw_bson import RawBSONDocument
 from pymongo.errors import BulkWriteError, OperationFailure, WriteError
 
 from server import Server
@@ -257,3 +259,54 @@ def test_indexes_of_the_meta_field_are_used(db, series):
     assert db.command("dropIndexes", "s", index={"v": 1})["nIndexesWas"] == 2
     assert [index["name"] for index in series.list_indexes()] == ["by_a"]
     assert db["system.buckets.s"].count_documents({"meta.a": 9}, hint="by_a") > 0
+
+
+@pytest.mark.parametrize("measurements,bytes_each", [(20, 2_000_000), (600, 40_000), (30, 500_000)])
+def test_a_window_takes_large_measurements_without_end(db, series, measurements, bytes_each):
+    """Buckets were merged by the number of their measurements alone, and one beyond 16 MB ended all inserts of its window."""
+    for n in range(measurements):
+        series.insert_one({"_id": n, "t": at(n), "m": 1, "s": chr(97 + n % 26) * bytes_each})
+    assert sorted(row["_id"] for row in series.find({}, {"_id": 1})) == list(range(measurements))
+    assert all(row["s"] == chr(97 + row["_id"] % 26) * bytes_each for row in series.find({"_id": {"$in": [0, 7, 8, measurements - 1]}}))
+    buckets = db["system.buckets.s"].count_documents({})
+    assert buckets == measurements if bytes_each > 400_000 else buckets < measurements / 8, buckets
+    # The window has ended: what is left of it is merged, as far as it fits.
+    series.insert_one({"_id": -1, "t": at(5000), "m": 1})
+    assert series.count_documents({}) == measurements + 1
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_measurements_are_checked_as_documents_are(db, series):
+    malformed = bson.encode({"t": START, "v": {"a": "text"}}).replace(b"text\0", b"text!")
+    for row in ({"t": START, "v": nested(178)}, {"t": START, "m": nested(190)}, RawBSONDocument(malformed)):
+        reply = db.command("insert", "s", documents=[{"t": START}, row, {"t": START}], ordered=False)
+        assert reply["n"] == 2 and [error["index"] for error in reply["writeErrors"]] == [1], reply
+        assert db.command("insert", "s", documents=[{"t": START}, row, {"t": START}])["n"] == 1
+    assert series.count_documents({}) == 9 and series.count_documents({"v": {"$exists": True}}) == 0
+    row = {"_id": 1, "t": START, "m": nested(150), "v": nested(150)}
+    series.insert_one(row)
+    assert series.find_one({"_id": 1}) == row
+
+
+def test_buckets_of_a_client_take_little_memory(client, db):
+    """Columns of a few bytes stand for many values: documents that no server has written must not end it."""
+    nulls = bson.Binary(b"\x06\x01" + bson.encode({"0": None}), 0x80)
+    unpack = {"$_internalUnpackBucket": {"timeField": "t", "bucketMaxSpanSeconds": 3600}}
+
+    def unpacked(count, column, columns):
+        data = {"t": {}, **{f"c{n}": column for n in range(columns)}}
+        bucket = {"control": {"version": 1, "count": count}, "data": data}
+        return list(db.aggregate([{"$documents": [bucket]}, unpack, {"$limit": 3}]))
+    assert unpacked(3, nulls, 2) == [{"c0": None, "c1": None}] * 3
+    assert unpacked(1000, {}, 30_000) == [{}] * 3
+    for count, column, columns in ((1_000_000, {}, 3), (1001, nulls, 3), (1000, nulls, 30_000)):
+        with pytest.raises(OperationFailure) as error:
+            unpacked(count, column, columns)
+        assert error.value.code == (146 if columns > 3 else 2)
+    assert client.admin.command("ping")["ok"] == 1

@@ -104,6 +104,24 @@ def test_clients_show_a_certificate_where_issuers_are_known(start, certificates)
     assert not is_served(over_tls(strict, certificates, serverSelectionTimeoutMS=500))
 
 
+def test_a_revoked_certificate_is_refused_and_so_is_every_one_under_a_list_that_has_ended(start, certificates):
+    good, bad = certificates.issue("good.pem", "CN=good"), certificates.issue("bad.pem", "CN=bad")
+    lists = certificates.revoke("revoked.pem", [bad])
+    server = start("--tls-mode", "requireTLS", "--tls-certificate-key-file", certificates.issue("server.pem", "CN=server"),
+                   "--tls-ca-file", certificates.ca, "--tls-crl-file", lists)
+    certificate = lambda file: over_tls(server, certificates, tlsCertificateKeyFile=file, serverSelectionTimeoutMS=500)
+    assert is_served(over_tls(server, certificates, tlsCertificateKeyFile=good))
+    assert not is_served(certificate(bad))
+    with over_tls(server, certificates, tlsCertificateKeyFile=good) as client:
+        certificates.revoke("revoked.pem", days=-1)
+        assert client.admin.command("rotateCertificates", 1)["ok"] == 1
+        assert not is_served(certificate(good))
+        assert "expired" in server.whole_log(), server.log()
+        certificates.revoke("revoked.pem")
+        assert client.admin.command("rotateCertificates", 1)["ok"] == 1
+    assert is_served(over_tls(server, certificates, tlsCertificateKeyFile=good))
+
+
 def test_the_version_is_1_2_at_least_or_1_3(start, certificates):
     key = certificates.issue("server.pem", "CN=server")
 

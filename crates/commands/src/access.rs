@@ -28,6 +28,7 @@ use self::failed_logins::FailedLogins;
 pub(crate) use self::login::Login;
 pub(crate) use self::login_counters::{LoginCounters, MECHANISMS as LOGIN_MECHANISMS, Place};
 use crate::accounts::{Ends, store};
+use crate::log_limiter::LogLimiter;
 use crate::session_id::{SessionId, SessionOwner};
 use crate::{CommandError, ErrorCode};
 
@@ -39,6 +40,17 @@ pub enum AccessControl {
     Off,
     /// Yes: the roles of its user say what a client may do.
     On,
+}
+
+/// Whether a client on this machine may make the first user or role without a login.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocalhostException {
+    /// Yes, as long as there are none.
+    #[default]
+    Granted,
+    /// No: the first user is made while the server is stopped. For machines whose other users and containers
+    /// reach the port by loopback.
+    Refused,
 }
 
 /// Whether a client may log in by sending its password as it is (PLAIN).
@@ -68,11 +80,14 @@ pub(crate) enum Standing<'l> {
 /// The state of access control that all connections share.
 pub(crate) struct AccessState {
     control: AccessControl,
+    exception: LocalhostException,
     generation: AtomicU64,
     /// There is a user or a role. Stays until the store is closed, as in MongoDB.
     has_accounts: AtomicBool,
     pub failed_logins: FailedLogins,
     pub logins: LoginCounters,
+    /// The log lines about logins that are refused.
+    pub refused_lines: Mutex<LogLimiter>,
     /// Held by a request that changes users or roles.
     pub turn: Mutex<()>,
     /// The secret of decoys where the store has no users.
@@ -81,13 +96,15 @@ pub(crate) struct AccessState {
 
 impl AccessState {
     /// The state at the start of a store. `seed` is random.
-    pub fn new(control: AccessControl, seed: [u8; 32]) -> AccessState {
+    pub fn new(control: AccessControl, exception: LocalhostException, seed: [u8; 32]) -> AccessState {
         AccessState {
             control,
+            exception,
             generation: AtomicU64::new(1),
             has_accounts: AtomicBool::new(false),
             failed_logins: FailedLogins::default(),
             logins: LoginCounters::default(),
+            refused_lines: Mutex::default(),
             turn: Mutex::default(),
             seed,
         }
@@ -123,6 +140,7 @@ impl AccessState {
         match login {
             _ if !self.is_on() => Ok(Standing::Unrestricted),
             Some(login) => Ok(Standing::User(login)),
+            None if self.exception == LocalhostException::Refused => Ok(Standing::Stranger),
             None if ends().is_this_machine() && self.is_vacant(catalog, blocking)? => Ok(Standing::First),
             None => Ok(Standing::Stranger),
         }

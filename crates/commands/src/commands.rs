@@ -284,6 +284,7 @@ impl Commands {
         reply: &mut Vec<u8>,
         aftermath: &mut Aftermath<'r>,
     ) -> Result<(), CommandError> {
+        request.check_nesting()?;
         aftermath.command = registry::position_of(request);
         self.authorize(connection, request, aftermath.command, attempt.blocking)?;
         if let Some(find) = connection.take_suspended(request) {
@@ -496,10 +497,16 @@ impl Commands {
         self.shared.reply_timers.close();
     }
 
-    /// Ends the periodic work, closes the open cursors and then the engine, cleanly. Blocks.
-    pub fn close(&self) -> Result<(), StorageError> {
+    /// Ends the removal of expired documents and the other periodic work, for a caller that only reads.
+    /// Blocks.
+    pub fn stop_periodic_work(&self) {
         self.ttl_monitor.stop();
         self.housekeeper.stop();
+    }
+
+    /// Ends the periodic work, closes the open cursors and then the engine, cleanly. Blocks.
+    pub fn close(&self) -> Result<(), StorageError> {
+        self.stop_periodic_work();
         self.follower.stop_builds(&self.shared);
         self.shared.reply_timers.stop();
         self.shared.wait_timers.stop();
@@ -555,6 +562,10 @@ fn find_place<'r>(request: &Request<'r>) -> Option<(&'r str, &'r str)> {
 
 /// The failure that the client is told. After an interruption, any other one comes from it.
 fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<String>) -> Failure {
+    if failure.code == ErrorCode::HostUnreachable {
+        // The engine has ended a wait for its cluster, also where the time of the operation was over.
+        let _noted = operation.check_now();
+    }
     let Some(interruption) = operation.interruption() else { return failure };
     match (interruption, drop_text) {
         (Interruption::CollectionDropped, Some(text)) => Failure::new(ErrorCode::QueryPlanKilled, text),

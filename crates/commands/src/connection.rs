@@ -15,6 +15,7 @@ use crate::access::{Conversation, Login};
 use crate::accounts::Ends;
 use crate::audit::Parties;
 use crate::connection_transaction::ConnectionTransaction;
+use crate::cursor_facts::Expiry;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
 use crate::open_load::OpenLoad;
@@ -66,6 +67,7 @@ pub struct ConnectionState {
     /// The time that its statements wait for a key, if its client has set one.
     lock_timeout: LockTimeout,
     default_durability: DefaultDurability,
+    cursor_life: CursorLife,
     /// The memory of replies that its client does not read.
     unsent: Option<Reservation>,
     /// The user that has logged in.
@@ -112,6 +114,16 @@ pub enum DefaultDurability {
     OfStore,
     /// On the device.
     Synced,
+}
+
+/// Whether the cursors that a connection opens are closed when they are not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CursorLife {
+    /// After the time-out of the store, unless the request says otherwise.
+    #[default]
+    TimesOut,
+    /// Never: the program that holds the store ends each of them.
+    Kept,
 }
 
 /// Tells the request of a connection that its client has closed the connection.
@@ -161,6 +173,7 @@ impl Clone for ConnectionState {
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
             default_durability: self.default_durability,
+            cursor_life: self.cursor_life,
             unsent: None,
             login: None,
             conversation: None,
@@ -197,6 +210,7 @@ impl ConnectionState {
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
             default_durability: DefaultDurability::default(),
+            cursor_life: CursorLife::default(),
             unsent: None,
             login: None,
             conversation: None,
@@ -213,6 +227,12 @@ impl ConnectionState {
     #[must_use]
     pub fn writing(self, default_durability: DefaultDurability) -> ConnectionState {
         ConnectionState { default_durability, ..self }
+    }
+
+    /// The same with cursors of this life.
+    #[must_use]
+    pub fn with_cursors(self, cursor_life: CursorLife) -> ConnectionState {
+        ConnectionState { cursor_life, ..self }
     }
 
     /// The same through a unix socket. The user of the client's process is given where such users are logged
@@ -302,6 +322,14 @@ impl ConnectionState {
     /// The durability of the writes of its requests that name no write concern.
     pub(crate) fn default_durability(&self) -> DefaultDurability {
         self.default_durability
+    }
+
+    /// When a cursor that it opens is closed, for one whose request says this.
+    pub(crate) fn cursor_expiry(&self, of_request: Expiry) -> Expiry {
+        match self.cursor_life {
+            CursorLife::TimesOut => of_request,
+            CursorLife::Kept => Expiry::Kept,
+        }
     }
 
     /// The time for which its statements wait for a key.

@@ -265,9 +265,9 @@ impl<'c> Context<'c> {
         self.watched_scope(&EvaluationWatch::of(self.record.operation()))
     }
 
-    /// The same for a request that only reads, and that begins anew on another thread if an evaluation takes
-    /// long.
-    pub fn reading_scope(&self) -> ParseScope {
+    /// The same for a request that begins anew on another thread if an evaluation takes long, as it does if
+    /// it misses a block.
+    pub fn unhurried_scope(&self) -> ParseScope {
         self.watched_scope(&EvaluationWatch::in_mode(self.record.operation(), self.blocking))
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum Expiry {
     TimesOut,
     /// Never (`noCursorTimeout`), but with its session.
     Never,
+    /// Never: the program that holds the store ends it.
+    Kept,
 }
 
 /// The opening of a cursor under access control.

@@ -285,6 +285,7 @@ pub(crate) fn open(
     });
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => {
+            let expiry = context.connection.cursor_expiry(expiry);
             let mut facts = CursorFacts::new(namespace.clone(), expiry, context.shared.now_ms());
             facts.session = context.session;
             facts.read_time = read_time;

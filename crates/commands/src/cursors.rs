@@ -8,7 +8,8 @@
 //! - Its source is exhausted, or a `getMore` fails.
 //! - It is killed. A `getMore` under way is interrupted.
 //! - Its collection is dropped. The next `getMore` is told so.
-//! - It was not used for the time-out. One without a time-out ends with its session.
+//! - It was not used for the time-out. One without a time-out ends with its session, unless the program that
+//!   holds the store ends it itself.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -349,7 +350,7 @@ impl Cursors {
         CursorsFigures {
             open: slots.len() as u64,
             in_use: count(|slot| matches!(slot, Slot::InUse { .. } | Slot::Killed)),
-            without_timeout: count(|slot| slot.facts().is_some_and(|facts| facts.expiry == Expiry::Never)),
+            without_timeout: count(|slot| slot.facts().is_some_and(|facts| facts.expiry != Expiry::TimesOut)),
             opened: self.opened.load(Ordering::Relaxed),
             timed_out: self.timed_out.load(Ordering::Relaxed),
             several_batches: self.several_batches.load(Ordering::Relaxed),
@@ -392,7 +393,7 @@ impl Cursors {
         let before = slots.len();
         slots.retain(|_, slot| match slot {
             Slot::Free(OpenCursor { facts, .. }) | Slot::Dropped { facts, .. } => {
-                facts.expiry == Expiry::Never || now_ms.saturating_sub(facts.figures().used_ms) < limit
+                facts.expiry != Expiry::TimesOut || now_ms.saturating_sub(facts.figures().used_ms) < limit
             }
             Slot::InUse { .. } | Slot::Killed => true,
         });
@@ -409,7 +410,7 @@ impl Cursors {
         };
         slots.retain(|_, slot| match slot {
             Slot::Free(OpenCursor { facts, .. }) | Slot::Dropped { facts, .. } => {
-                facts.expiry == Expiry::TimesOut || !facts.session.as_ref().is_some_and(is_over)
+                facts.expiry != Expiry::Never || !facts.session.as_ref().is_some_and(is_over)
             }
             Slot::InUse { .. } | Slot::Killed => true,
         });
@@ -556,5 +557,18 @@ mod tests {
         cursors.expire_sessions(30, Duration::from_millis(30));
         assert!(cursors.take(ids[0], &user()).is_err());
         assert!(cursors.take(ids[1], &user()).is_ok());
+    }
+
+    #[test]
+    fn a_cursor_that_its_program_keeps_outlives_every_time_out() {
+        let cursors = Cursors::new(CursorTimeout(Duration::from_millis(10)));
+        let mut facts = CursorFacts::new("a.b".to_owned(), Expiry::Kept, 0);
+        facts.session = Some(SessionId::from_bytes([1; 16]));
+        let supply = Supply::new(Box::new(Empty), &QueryAccount::unlimited(), 0);
+        let id = cursors.open(OpenCursor::new(facts, supply), 0);
+        cursors.expire(1_000);
+        cursors.expire_sessions(1_000, Duration::from_millis(10));
+        assert_eq!(cursors.figures().without_timeout, 1);
+        assert!(cursors.take(id, &user()).is_ok());
     }
 }

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::error_code::ErrorCode;
-
 /// The least time between two lines.
 const EVERY_MS: u64 = 1_000;
 
@@ -36,7 +34,6 @@ impl DamageLog {
         }
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
         tracing::error!(
-            code = ErrorCode::DataCorruptionDetected.code(),
             namespace,
             left_out,
             "damage on the device: {error}; docs/operations.md has what to do (The store is damaged)"

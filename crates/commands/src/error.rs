@@ -134,8 +134,7 @@ impl From<StorageError> for CommandError {
             ErrorKind::InvalidInput => ErrorCode::BadValue,
             ErrorKind::TooLarge => ErrorCode::TransactionTooLarge,
             ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,
-            ErrorKind::Io if refuses_path(&error) => ErrorCode::FileNotOpen,
-            ErrorKind::Io => ErrorCode::OutOfDiskSpace,
+            ErrorKind::Io => code_of_device(&error),
             // A code after which drivers try once more, at another server if they know one.
             ErrorKind::Unavailable => ErrorCode::HostUnreachable,
             // Sent again, a write or a commit with a number finds its record, if it has happened.
@@ -146,21 +145,27 @@ impl From<StorageError> for CommandError {
     }
 }
 
-/// Whether the system refuses a path that somebody has named, whatever room the device has.
-fn refuses_path(error: &StorageError) -> bool {
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
-        matches!(
-            cause.kind(),
+/// The code of an error of the device, by what the system has said. A store that says itself that it has no
+/// room (a full map, no room in the log) says it without the system.
+fn code_of_device(error: &StorageError) -> ErrorCode {
+    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    match causes.find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind) {
+        Some(
             io::ErrorKind::NotFound
-                | io::ErrorKind::AlreadyExists
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::IsADirectory
-                | io::ErrorKind::PermissionDenied
-                | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::InvalidFilename
-        )
-    })
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::InvalidFilename,
+        ) => ErrorCode::FileNotOpen,
+        None
+        | Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge) => {
+            ErrorCode::OutOfDiskSpace
+        }
+        // A device that fails, or a process without a free descriptor.
+        Some(_) => ErrorCode::FileStreamFailed,
+    }
 }
 
 impl From<NameError> for CommandError {
@@ -367,4 +372,30 @@ fn duplicate_sort_key(
 
 fn owned(document: &RawDocument) -> Value {
     RawValue::Document(document).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pando_environment::{EnvironmentError, Operation};
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_device_is_no_lack_of_room() {
+        let code_of = |kind: io::ErrorKind| {
+            let source = EnvironmentError::io(Operation::Write, Path::new("data.0000"), kind);
+            let error = StorageError::with_source(ErrorKind::Io, "cannot write", source);
+            match CommandError::from(error) {
+                CommandError::Failed(failure) => failure.code,
+                CommandError::WouldBlock(_) => panic!("an error of the device is told"),
+            }
+        };
+        assert_eq!(code_of(io::ErrorKind::StorageFull), ErrorCode::OutOfDiskSpace);
+        assert_eq!(code_of(io::ErrorKind::PermissionDenied), ErrorCode::FileNotOpen);
+        assert_eq!(code_of(io::ErrorKind::Other), ErrorCode::FileStreamFailed);
+        let by_itself = StorageError::new(ErrorKind::Io, "no room for a commit");
+        assert_eq!(code_of_device(&by_itself), ErrorCode::OutOfDiskSpace);
+    }
 }

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `pando-follow` | takes over the changes of other servers, and lets them make theirs ([`Catalog::follow`]) |
 //! | | answers their questions (`other_servers`) |
+//! | `pando-settings` | reads the default concerns anew where the catalog has changed |
 //! | `pando-builds` | ends index builds of servers that are gone |
 //!
-//! The first has a thread of its own, because other servers wait for it. Where the catalog has changed,
-//! users, roles and default concerns may have, too: they count as a change of it.
+//! The first has a thread of its own, because other servers wait for it: it reads nothing but the tree in
+//! which they meet, and the catalog. Where the catalog has changed, users, roles and default concerns may
+//! have, too: they count as a change of it.
 //!
-//! In a store of one server neither task runs.
+//! In a store of one server none of the tasks runs.
 //!
 //! [`Catalog::follow`]: pando_catalog::Catalog::follow
 
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{ErrorKind, Interruption, Operation, StorageError};
-use pando_environment::{Monotonic, Step, Task};
+use pando_environment::{Monotonic, Step, Task, TaskWaker};
 use parking_lot::Mutex;
 
 use crate::default_concerns::DefaultConcerns;
@@ -27,6 +29,9 @@ use crate::shared_state::SharedState;
 
 /// The time between two tries where the cluster could not be reached.
 const RETRY_WAIT: Duration = Duration::from_millis(200);
+/// The longest time between two looks for changed settings. The first task asks for one when the catalog has
+/// changed.
+const SETTINGS_PERIOD: Duration = Duration::from_secs(5);
 /// The time between two looks for index builds of servers that are gone.
 const BUILDS_PERIOD: Duration = Duration::from_secs(5);
 /// The time after which logins are made anew though nobody has told of a change: the server that has made one
@@ -38,6 +43,7 @@ const LOGINS_PERIOD: Duration = Duration::from_secs(30);
 pub(crate) struct Follower {
     is_stopping: Arc<AtomicBool>,
     follow: Mutex<Option<Task>>,
+    settings: Mutex<Option<Task>>,
     builds: Mutex<Option<Task>>,
 }
 
@@ -48,6 +54,14 @@ struct Following {
     logins_renewed: Monotonic,
     /// Whether the last look has failed.
     is_away: bool,
+    settings: TaskWaker,
+}
+
+/// The state of the second task.
+struct Settings {
+    shared: Arc<SharedState>,
+    /// The version of the catalog by which they were read.
+    version: Option<u64>,
 }
 
 impl Follower {
@@ -60,12 +74,17 @@ impl Follower {
         if !shared.catalog.is_shared() {
             return Ok(follower);
         }
+        let version = shared.catalog.version();
+        let mut settings = Settings { shared: Arc::clone(shared), version };
+        let settings = spawn(shared, "pando-settings", Box::new(move || settings.step()))?;
         let mut following = Following {
             shared: Arc::clone(shared),
-            version: shared.catalog.version(),
+            version,
             logins_renewed: shared.environment.clock().monotonic(),
             is_away: false,
+            settings: settings.waker(),
         };
+        *follower.settings.lock() = Some(settings);
         let follow = spawn(shared, "pando-follow", Box::new(move || following.step()))?;
         *follower.follow.lock() = Some(follow);
         let (state, is_stopping) = (Arc::clone(shared), Arc::clone(&follower.is_stopping));
@@ -78,8 +97,10 @@ impl Follower {
     pub fn stop_builds(&self, shared: &SharedState) {
         self.is_stopping.store(true, Ordering::SeqCst);
         shared.running.end_background(Interruption::Shutdown);
-        let task = self.builds.lock().take();
-        drop(task);
+        for task in [&self.builds, &self.settings] {
+            let task = task.lock().take();
+            drop(task);
+        }
     }
 
     /// Stops all. The server has left the store.
@@ -116,7 +137,7 @@ impl Following {
                 RETRY_WAIT
             }
         };
-        self.take_over();
+        self.note_changes();
         self.answer_questions();
         if wait == Duration::MAX { Step::Done } else { Step::Wait(wait) }
     }
@@ -132,8 +153,8 @@ impl Following {
         }
     }
 
-    /// Takes over the settings that stand in documents.
-    fn take_over(&mut self) {
+    /// Has the settings that stand in documents be read anew.
+    fn note_changes(&mut self) {
         let (shared, now) = (&self.shared, self.shared.environment.clock().monotonic());
         let version = shared.catalog.version();
         let has_changed = version != self.version;
@@ -142,18 +163,33 @@ impl Following {
             shared.access.note_change();
         }
         if has_changed {
-            // A request that changes them may wait for other servers, which wait for this task.
-            let Some(_turn) = shared.default_concerns_turn.try_lock() else { return };
-            match DefaultConcerns::stored(&shared.catalog, shared.started_ms) {
-                Ok(stored) => shared.default_concerns.store(Arc::new(stored)),
-                // The next look tries again.
-                Err(error) => {
-                    tracing::debug!(%error, "cannot read the default concerns");
-                    return;
-                }
+            self.version = version;
+            self.settings.wake();
+        }
+    }
+}
+
+impl Settings {
+    /// Takes over the default concerns where the catalog has changed. The cluster may let this wait.
+    fn step(&mut self) -> Step {
+        let shared = &self.shared;
+        let version = shared.catalog.version();
+        if version == self.version {
+            return Step::Wait(SETTINGS_PERIOD);
+        }
+        // A request that changes them has its own ones.
+        let Some(_turn) = shared.default_concerns_turn.try_lock() else { return Step::Wait(RETRY_WAIT) };
+        match DefaultConcerns::stored(&shared.catalog, shared.started_ms) {
+            Ok(stored) => {
+                shared.default_concerns.store(Arc::new(stored));
+                self.version = version;
+                Step::Wait(SETTINGS_PERIOD)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot read the default concerns; trying again");
+                Step::Wait(RETRY_WAIT)
             }
         }
-        self.version = version;
     }
 }
 

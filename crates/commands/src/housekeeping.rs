@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_catalog::Interruption;
+use pando_catalog::{Interruption, SharedTime};
 use pando_environment::{Step, Task};
 use parking_lot::Mutex;
 
@@ -58,6 +58,9 @@ const CHORES: &[Chore] = &[
     Chore { name: "snapshotWatch", period: snapshot_watch::WATCH_PERIOD, run: snapshot_watch::run },
     Chore { name: "transactionExpiry", period: Duration::from_secs(1), run: expire_transactions },
 ];
+
+/// How far the clocks of servers that share a store may lie apart before a record goes too early.
+const CLOCKS_APART_MS: i64 = 3_600_000;
 
 /// Ends the transactions that have outlived their time limit.
 fn expire_transactions(shared: &SharedState) {
@@ -109,7 +112,8 @@ fn expire_sessions(shared: &SharedState, limit: Duration) {
     if !shared.catalog.keeps_house() {
         return;
     }
-    match sessions::remove_records(&shared.catalog, since_ms, &is_used) {
+    let records_since_ms = records_since(since_ms, shared.catalog.shared_time(), limit_ms);
+    match sessions::remove_records(&shared.catalog, records_since_ms, &is_used) {
         Ok(()) => {}
         // A session that is used again at this moment keeps its record, and the next run looks once more.
         Err(error) if error.is_conflict() => {}
@@ -117,6 +121,14 @@ fn expire_sessions(shared: &SharedState, limit: Duration) {
             tracing::warn!(%error, "cannot remove the records of old sessions; trying again in a minute")
         }
     }
+}
+
+/// The moment before which the record of a session is old. Servers that share a store date records by their
+/// own clocks. So the moment is one of the clock that they share, and records are kept for longer.
+fn records_since(own_ms: i64, shared: Option<SharedTime>, limit_ms: i64) -> i64 {
+    let Some(now) = shared else { return own_ms };
+    let now_ms = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+    now_ms.saturating_sub(limit_ms).saturating_sub(CLOCKS_APART_MS)
 }
 
 /// The names of all chores.
@@ -178,4 +190,18 @@ fn step(shared: &SharedState) -> Step {
         wait = wait.min(figures.next().since(clock.monotonic()));
     }
     Step::Wait(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_other_servers_are_kept_though_the_clock_of_this_one_is_ahead() {
+        const HOUR: i64 = 3_600_000;
+        assert_eq!(records_since(5 * HOUR, None, HOUR / 2), 5 * HOUR, "one server has its own clock");
+        let noon = SharedTime::of_parts(12 * HOUR as u64, 0);
+        // The clock of this server shows a time of tomorrow.
+        assert_eq!(records_since(40 * HOUR, Some(noon), HOUR / 2), 10 * HOUR + HOUR / 2);
+    }
 }

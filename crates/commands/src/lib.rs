@@ -51,6 +51,7 @@
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile, topology_version, ttl_monitor
+//! command_priority -> registry
 //! registry -> admin, context, crud, diagnostic, generic_arguments, rights, session, users
 //! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
@@ -59,7 +60,7 @@
 //! crud -> cursor_source, views
 //! admin -> context, cursor_reply, default_concerns, diagnostic, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
-//! admin -> unit_of_work
+//! admin -> accounts, unit_of_work
 //! default_concerns -> generic_arguments
 //! diagnostic -> access, accounts, connection, context, fail_points, generic_arguments, operations, profiler
 //! diagnostic -> server_counters, shared_state
@@ -97,7 +98,7 @@
 //! sessions -> generic_arguments, held_snapshots, open_load, operations
 //! profiler -> operations, request_notes
 //! connection -> access, accounts, connection_transaction, intent_wait, open_load, operations
-//! connection -> suspended_find
+//! connection -> cursor_facts, suspended_find
 //! connection_transaction -> generic_arguments, sessions, shared_state
 //! legacy -> commands, connection, context
 //! cursors -> cursor_facts, cursor_source, operations
@@ -115,13 +116,13 @@
 //! error -> error_code
 //! collation -> error, error_code
 //! short_options -> error, error_code
-//! damage_log -> error_code
 //! pipeline_references -> error
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation, server_stop
 //! leaves: damage_log, default_layout, document_stream, grid_fs, identity, open_buckets
-//! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
+//! leaves: last_write, log_limiter, log_tail, log_verbosity, operation_counters, persona, reply_wait, request
+//! leaves: session_id
 //! leaves: pipeline_references, short_options, ttl_state
 //! leaves: wait_figures
 //! ```
@@ -138,6 +139,7 @@ mod clock_store;
 mod cluster_clock;
 mod collation;
 mod command_name;
+mod command_priority;
 mod commands;
 mod connection;
 mod connection_transaction;
@@ -168,6 +170,7 @@ mod identity;
 mod intent_wait;
 mod last_write;
 mod legacy;
+mod log_limiter;
 mod log_tail;
 mod log_verbosity;
 mod open_buckets;
@@ -209,11 +212,12 @@ mod views;
 mod wait_figures;
 mod write_gate;
 
-pub use access::{AccessControl, PlainLogins};
+pub use access::{AccessControl, LocalhostException, PlainLogins};
 pub use audit::{AuditFilter, AuditLog, AuditTrail};
 pub use certificate_rotation::{CertificateRotation, OwnCertificate};
+pub use command_priority::priority_of;
 pub use commands::{Commands, StartParameterError, is_parameter};
-pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};
+pub use connection::{ClientWatch, ConnectionState, CursorLife, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
 pub use diagnostic::parameters::size_text;
@@ -227,6 +231,7 @@ pub use legacy::{
     LegacyBatch, LegacyDelete, LegacyGetMore, LegacyHandled, LegacyInsert, LegacyOperation, LegacyOutcome,
     LegacyProtocol, LegacyQuery, LegacyQueryFlags, LegacyUpdate,
 };
+pub use log_limiter::{Admission, LogLimiter};
 pub use log_tail::{LogLine, LogSeverity, LogTail};
 pub use log_verbosity::LogVerbosity;
 pub use pando_catalog::catalog_entry::CATALOG_TREE;
@@ -237,6 +242,7 @@ pub use pando_catalog::{
 };
 pub use persona::{Persona, PersonaOptions};
 pub use profiler::ProfilerOptions;
+pub use registry::Priority;
 pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
 pub use server_counters::{MessageTraffic, TlsVersion};

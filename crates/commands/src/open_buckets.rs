@@ -21,8 +21,29 @@ const KEY_BYTES_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BucketRun {
     pub id: ObjectId,
-    /// Its measurements.
+    pub size: BucketSize,
+}
+
+/// The size of a bucket, or of measurements that are to become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BucketSize {
+    /// The measurements.
     pub rows: usize,
+    /// The bytes of the measurements, as they were inserted.
+    pub bytes: usize,
+    /// The different fields of the measurements, at most.
+    pub fields: usize,
+}
+
+impl BucketSize {
+    /// At most the size of one bucket of the measurements of both.
+    pub fn with(self, other: BucketSize) -> BucketSize {
+        BucketSize {
+            rows: self.rows + other.rows,
+            bytes: self.bytes + other.bytes,
+            fields: self.fields + other.fields,
+        }
+    }
 }
 
 /// A collection of buckets, and a meta value and a window in it.
@@ -68,7 +89,8 @@ mod tests {
     fn the_memory_is_bounded() {
         let open = OpenBuckets::default();
         let key = |window, bytes| RunKey { collection: [1; 16], window, meta: vec![0; bytes] };
-        let run = BucketRun { id: ObjectId::from_bytes([2; 12]), rows: 1 };
+        let size = BucketSize { rows: 1, bytes: 50, fields: 3 };
+        let run = BucketRun { id: ObjectId::from_bytes([2; 12]), size };
         for window in 0..3 * KEYS_MAX as i64 {
             open.remember(key(window, 1), vec![run]);
             assert_eq!(open.runs(&key(window, 1)), [run]);

@@ -25,6 +25,17 @@ pub(crate) struct CommandRow {
     /// The use that a request makes of the collection that it names.
     pub activity: ActivityKind,
     pub gate: GatePassage,
+    pub priority: Priority,
+}
+
+/// The threads that a request takes where it has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Those of all requests.
+    Normal,
+    /// A few that are kept for logins and for what an operator needs on a busy server: to see and to end what
+    /// runs, to change a parameter, to stop. Such a request is short.
+    High,
 }
 
 /// Whether a request waits in front of the gate of writers.
@@ -78,6 +89,11 @@ impl CommandRow {
         CommandRow { activity, ..self }
     }
 
+    /// The command does not queue behind the long work of others.
+    const fn urgent(self) -> CommandRow {
+        CommandRow { priority: Priority::High, ..self }
+    }
+
     const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
         CommandRow { generic: GenericSupport { time_limit, ..self.generic }, ..self }
     }
@@ -99,6 +115,7 @@ const fn any(name: &'static str, access: Access, run: Run) -> CommandRow {
         counted: Some(OperationKind::Command),
         activity: ActivityKind::OtherCommand,
         gate: GatePassage::Free,
+        priority: Priority::Normal,
     }
 }
 
@@ -126,15 +143,17 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .time_limit(TimeLimit::Natural)
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
-    any("authenticate", Access::Anyone, session::authenticate::run),
+    any("authenticate", Access::Anyone, session::authenticate::run).urgent(),
     any("beginLoad", Access::Request(rights::begin_load), admin::load::run_begin)
         .writes()
         .transactions(TransactionSupport::Statement),
     any("beginTransaction", Access::LoggedIn, session::begin_transaction::run),
     any("buildInfo", Access::Anyone, diagnostic::build_info::run)
-        .transactions(TransactionSupport::WithoutSession),
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
     any("buildinfo", Access::Anyone, diagnostic::build_info::run)
-        .transactions(TransactionSupport::WithoutSession),
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
     on_admin("bulkWrite", Access::Request(rights::bulk_write), crud::bulk_write::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
@@ -153,9 +172,10 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .writes()
         .transactions(TransactionSupport::End),
     any("compact", Access::Collection(Action::Compact), admin::compact::run),
-    on_admin("configureFailPoint", Access::Cluster(Action::SetParameter), admin::configure_fail_point::run),
+    on_admin("configureFailPoint", Access::Cluster(Action::SetParameter), admin::configure_fail_point::run)
+        .urgent(),
     any("connPoolStats", Access::Cluster(Action::ConnPoolStats), diagnostic::cluster::run_connection_pools),
-    any("connectionStatus", Access::Anyone, diagnostic::connection_status::run),
+    any("connectionStatus", Access::Anyone, diagnostic::connection_status::run).urgent(),
     any("convertToCapped", Access::Collection(Action::ConvertToCapped), admin::capped_copy::run_convert)
         .writes(),
     any(
@@ -175,7 +195,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::Statement),
     any("createRole", Access::Request(rights::accounts::create_role), users::create_role::run).writes(),
     any("createUser", Access::Request(rights::accounts::create_user), users::create_user::run).writes(),
-    on_admin("currentOp", Access::Request(rights::current_op), diagnostic::current_op::run),
+    on_admin("currentOp", Access::Request(rights::current_op), diagnostic::current_op::run).urgent(),
     any("dataSize", Access::Request(rights::data_size), diagnostic::data_size::run),
     any("datasize", Access::Request(rights::data_size), diagnostic::data_size::run),
     any("dbHash", Access::Database(Action::DbHash), diagnostic::db_hash::run),
@@ -201,7 +221,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropRole", Access::Database(Action::DropRole), users::drop_role::run).writes(),
     any("dropUser", Access::Database(Action::DropUser), users::drop_user::run).writes(),
     any("endSessions", Access::LoggedIn, session::end_sessions::run),
-    on_admin("engineStatus", Access::Cluster(Action::ServerStatus), diagnostic::engine_status::run),
+    on_admin("engineStatus", Access::Cluster(Action::ServerStatus), diagnostic::engine_status::run).urgent(),
     any("explain", Access::Explained, crud::explain::run),
     any("features", Access::LoggedIn, diagnostic::features::run),
     any("filemd5", Access::Request(rights::file_md5), diagnostic::file_md5::run),
@@ -219,8 +239,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::RetryableWrite)
         .active(ActivityKind::WriteCommand),
     on_admin("fsync", Access::Cluster(Action::Fsync), admin::fsync::run),
-    on_admin("fsyncUnlock", Access::Cluster(Action::Unlock), admin::fsync::run_unlock),
-    on_admin("getCmdLineOpts", Access::Cluster(Action::GetCmdLineOpts), diagnostic::get_cmd_line_opts::run),
+    on_admin("fsyncUnlock", Access::Cluster(Action::Unlock), admin::fsync::run_unlock).urgent(),
+    on_admin("getCmdLineOpts", Access::Cluster(Action::GetCmdLineOpts), diagnostic::get_cmd_line_opts::run)
+        .urgent(),
     on_admin(
         "getDefaultRWConcern",
         Access::Cluster(Action::GetDefaultRwConcern),
@@ -232,18 +253,18 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         diagnostic::get_diagnostic_data::run,
     ),
     any("getLastError", Access::Anyone, diagnostic::get_last_error::run),
-    on_admin("getLog", Access::Cluster(Action::GetLog), diagnostic::get_log::run),
+    on_admin("getLog", Access::Cluster(Action::GetLog), diagnostic::get_log::run).urgent(),
     any("getMore", Access::LoggedIn, crud::get_more::run)
         .reads(ReadConcernSupport::All)
         .time_limit(TimeLimit::Number)
         .transactions(TransactionSupport::Statement)
         .counted(OperationKind::GetMore)
         .active(ActivityKind::GetMore),
-    on_admin("getParameter", Access::Cluster(Action::GetParameter), diagnostic::get_parameter::run),
+    on_admin("getParameter", Access::Cluster(Action::GetParameter), diagnostic::get_parameter::run).urgent(),
     any("getPartitionInfo", Access::Collection(Action::CollStats), admin::get_partition_info::run),
     on_admin("getShardMap", Access::Cluster(Action::GetShardMap), diagnostic::cluster::run_shard_map),
     any("getlasterror", Access::Anyone, diagnostic::get_last_error::run),
-    any("getnonce", Access::Anyone, diagnostic::get_nonce::run),
+    any("getnonce", Access::Anyone, diagnostic::get_nonce::run).urgent(),
     any(
         "grantPrivilegesToRole",
         Access::Request(rights::accounts::grant_privileges),
@@ -255,8 +276,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("grantRolesToUser", Access::Request(rights::accounts::grant_roles), users::user_roles::run_grant)
         .writes(),
     any("hello", Access::Anyone, diagnostic::hello::run_hello)
-        .transactions(TransactionSupport::WithoutSession),
-    any("hostInfo", Access::Cluster(Action::HostInfo), diagnostic::host_info::run),
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
+    any("hostInfo", Access::Cluster(Action::HostInfo), diagnostic::host_info::run).urgent(),
     any("insert", Access::Request(rights::insert), crud::insert::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
@@ -268,29 +290,34 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         users::invalidate_user_cache::run,
     ),
     any("isMaster", Access::Anyone, diagnostic::hello::run_is_master)
-        .transactions(TransactionSupport::WithoutSession),
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
     any("ismaster", Access::Anyone, diagnostic::hello::run_is_master)
-        .transactions(TransactionSupport::WithoutSession),
-    any("killAllSessions", Access::Cluster(Action::KillAnySession), session::kill_sessions::run_all),
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
+    any("killAllSessions", Access::Cluster(Action::KillAnySession), session::kill_sessions::run_all).urgent(),
     any(
         "killAllSessionsByPattern",
         Access::Request(rights::kill_sessions_by_pattern),
         session::kill_sessions::run_by_pattern,
-    ),
+    )
+    .urgent(),
     any("killCursors", Access::LoggedIn, crud::kill_cursors::run)
         .transactions(TransactionSupport::LaterStatement),
-    on_admin("killOp", Access::LoggedIn, admin::kill_op::run),
-    any("killSessions", Access::LoggedIn, session::kill_sessions::run),
+    on_admin("killOp", Access::LoggedIn, admin::kill_op::run).urgent(),
+    any("killSessions", Access::LoggedIn, session::kill_sessions::run).urgent(),
     any("listCollections", Access::Request(rights::list_collections), admin::list_collections::run),
     any("listCommands", Access::Anyone, diagnostic::list_commands::run),
     on_admin("listDatabases", Access::Request(rights::list_databases), admin::list_databases::run),
     any("listIndexes", Access::Collection(Action::ListIndexes), admin::list_indexes::run),
-    on_admin("lockInfo", Access::Cluster(Action::ServerStatus), diagnostic::lock_info::run),
-    on_admin("logRotate", Access::Cluster(Action::LogRotate), admin::log_rotate::run),
-    any("logout", Access::LoggedIn, session::logout::run),
+    on_admin("lockInfo", Access::Cluster(Action::ServerStatus), diagnostic::lock_info::run).urgent(),
+    on_admin("logRotate", Access::Cluster(Action::LogRotate), admin::log_rotate::run).urgent(),
+    any("logout", Access::LoggedIn, session::logout::run).urgent(),
     on_admin("pandoBackup", Access::Request(rights::backup), admin::pando_backup::run),
     on_admin("pandoVerify", Access::Request(rights::verify), diagnostic::pando_verify::run),
-    any("ping", Access::Anyone, diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
+    any("ping", Access::Anyone, diagnostic::ping::run)
+        .transactions(TransactionSupport::WithoutSession)
+        .urgent(),
     any("planCacheClear", Access::Collection(Action::PlanCacheWrite), admin::plan_cache_clear::run),
     any(
         "planCacheClearFilters",
@@ -322,7 +349,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         "replSetGetStatus",
         Access::Cluster(Action::ReplSetGetStatus),
         diagnostic::replica_set::run_status,
-    ),
+    )
+    .urgent(),
     on_admin(
         "replSetInitiate",
         Access::Cluster(Action::ReplSetConfigure),
@@ -360,10 +388,11 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         "rotateCertificates",
         Access::Cluster(Action::RotateCertificates),
         admin::rotate_certificates::run,
-    ),
-    any("saslContinue", Access::Anyone, session::sasl_continue::run),
-    any("saslStart", Access::Anyone, session::sasl_start::run),
-    any("serverStatus", Access::Cluster(Action::ServerStatus), diagnostic::server_status::run),
+    )
+    .urgent(),
+    any("saslContinue", Access::Anyone, session::sasl_continue::run).urgent(),
+    any("saslStart", Access::Anyone, session::sasl_start::run).urgent(),
+    any("serverStatus", Access::Cluster(Action::ServerStatus), diagnostic::server_status::run).urgent(),
     any("setClientLockTimeout", Access::LoggedIn, session::set_client_lock_timeout::run),
     on_admin(
         "setDefaultRWConcern",
@@ -371,7 +400,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         admin::default_rw_concern::run_set,
     )
     .writes(),
-    on_admin("setParameter", Access::Cluster(Action::SetParameter), diagnostic::set_parameter::run),
+    on_admin("setParameter", Access::Cluster(Action::SetParameter), diagnostic::set_parameter::run).urgent(),
     on_admin(
         "shardingState",
         Access::Cluster(Action::ShardingState),
@@ -381,15 +410,17 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         "showLiveTransactions",
         Access::Cluster(Action::Inprog),
         diagnostic::transaction_locks::run_transactions,
-    ),
+    )
+    .urgent(),
     any(
         "showPendingLockRequests",
         Access::Cluster(Action::Inprog),
         diagnostic::transaction_locks::run_requests,
-    ),
-    on_admin("shutdown", Access::Cluster(Action::Shutdown), admin::shutdown::run),
+    )
+    .urgent(),
+    on_admin("shutdown", Access::Cluster(Action::Shutdown), admin::shutdown::run).urgent(),
     any("startSession", Access::LoggedIn, session::start_session::run),
-    on_admin("top", Access::Cluster(Action::Top), diagnostic::top::run),
+    on_admin("top", Access::Cluster(Action::Top), diagnostic::top::run).urgent(),
     any("update", Access::Request(rights::update), crud::update::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
@@ -399,7 +430,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("updateUser", Access::Request(rights::accounts::update_user), users::update_user::run).writes(),
     any("usersInfo", Access::Request(rights::accounts::users_info), users::users_info::run),
     any("validate", Access::Collection(Action::Validate), diagnostic::validate::run),
-    any("whatsmyuri", Access::Anyone, diagnostic::whatsmyuri::run),
+    any("whatsmyuri", Access::Anyone, diagnostic::whatsmyuri::run).urgent(),
 ];
 
 /// The command of this name.

@@ -1,6 +1,6 @@
 //! A request: a body document and, beside it, sequences of documents.
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::{NESTING_MAX, RawDocument, RawValue, is_nested_beyond};
 
 use crate::arguments::{Argument, unknown_field};
 use crate::error::Failure;
@@ -39,6 +39,17 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Refuses a request whose levels nobody should follow by recursion.
+    pub(crate) fn check_nesting(&self) -> Result<(), CommandError> {
+        let too_deep = |document: &RawDocument| is_nested_beyond(document, NESTING_MAX);
+        let in_sequence = |sequence: &DocumentSequence<'_>| whole_documents(sequence.documents).any(too_deep);
+        if too_deep(self.body) || self.sequences.iter().any(in_sequence) {
+            let sentence = format!("BSONObj exceeds maximum nested object depth: {NESTING_MAX}");
+            return Err(CommandError::failed(ErrorCode::Overflow, sentence));
+        }
+        Ok(())
+    }
+
     /// The documents of a field, from a sequence of that name or from the list in the body. `None` where
     /// there is neither. A request with both is refused before a command runs.
     pub fn documents(
@@ -66,6 +77,16 @@ impl<'a> Request<'a> {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// The documents of a run up to the first that is none.
+fn whole_documents(mut bytes: &[u8]) -> impl Iterator<Item = &RawDocument> {
+    std::iter::from_fn(move || {
+        let length = usize::try_from(i32::from_le_bytes(*bytes.first_chunk()?)).ok()?;
+        let (document, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
+        RawDocument::from_bytes(document).ok()
+    })
 }
 
 /// Splits a run of documents.

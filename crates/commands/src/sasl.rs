@@ -15,11 +15,13 @@ use base64::engine::general_purpose::STANDARD;
 use pando_access::UserName;
 use pando_access::scram::{ClientFirst, Credential, Mechanism};
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
+use pando_environment::Monotonic;
 
 use crate::access::{Answer, Conversation, Exchanges, Login, Place};
 use crate::accounts::store;
 use crate::arguments::{Argument, Arguments, missing};
 use crate::context::Context;
+use crate::log_limiter::Admission;
 use crate::{CommandError, ErrorCode};
 
 /// The number of every conversation, as in MongoDB: a connection has one at a time.
@@ -320,12 +322,28 @@ fn refused(
     if let Some(moment) = context.shared.access.failed_logins.note(client, now) {
         context.await_moment(moment);
     }
+    log_refusal(context, user, now, reason);
+    authentication_failed()
+}
+
+/// Writes a line about a refused login, unless strangers have caused enough of them. The audit trail has
+/// every one.
+fn log_refusal(
+    context: &Context<'_>,
+    user: Option<&UserName>,
+    now: Monotonic,
+    reason: &dyn std::fmt::Display,
+) {
+    let admission = context.shared.access.refused_lines.lock().admit(now.since_start());
+    let Admission::Written { left_out } = admission else { return };
+    if left_out > 0 {
+        tracing::info!("left out {left_out} log lines about other refused logins");
+    }
     tracing::info!(
         user = %user.map(shown_name).unwrap_or_default(),
         "refused a login from {}: {reason}",
         context.connection.peer()
     );
-    authentication_failed()
 }
 
 /// The error of every failed login.

@@ -49,6 +49,8 @@ pub(crate) enum Figure {
     /// The same as they went over the network.
     NetworkPhysicalIn,
     NetworkPhysicalOut,
+    /// Connections that were closed as they came, because there were too many.
+    RejectedConnections,
     /// Connections with TLS, by its version.
     Tls12,
     Tls13,
@@ -185,6 +187,12 @@ impl ServerCounters {
         stripe.add(Figure::NetworkOut, traffic.bytes_out as u64);
         stripe.add(Figure::NetworkPhysicalIn, traffic.physical_bytes_in as u64);
         stripe.add(Figure::NetworkPhysicalOut, traffic.physical_bytes_out as u64);
+    }
+
+    /// Counts a connection that was closed as it came.
+    pub fn count_rejection(&self) {
+        // It has no number.
+        self.stripe(0).add(Figure::RejectedConnections, 1);
     }
 
     /// Counts a connection with TLS.

@@ -12,7 +12,7 @@ use pando_environment::{Environment, Monotonic};
 use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
-use crate::access::{AccessControl, AccessState, PlainLogins};
+use crate::access::{AccessControl, AccessState, LocalhostException, PlainLogins};
 use crate::audit::{AuditStamp, AuditTrail};
 use crate::certificate_rotation::CertificateRotation;
 use crate::chore_figures::HousekeepingFigures;
@@ -51,6 +51,8 @@ pub struct CommandsOptions {
     /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's
     /// own process.
     pub address: String,
+    /// The connection string of the unix socket; empty where there is none.
+    pub unix_socket: String,
     /// The machine.
     pub host: HostFacts,
     /// The most connections at once; 0 in an application's own process.
@@ -63,7 +65,8 @@ pub struct CommandsOptions {
     pub log_verbosity: Arc<LogVerbosity>,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
-    /// Processors that one query may use; 1 in an application's own process.
+    /// Processors that one query may use. 0 counts as 1: it is the default, and holds in an application's own
+    /// process.
     pub query_threads: usize,
     /// The deployment that clients take the server for.
     pub persona: PersonaOptions,
@@ -73,6 +76,8 @@ pub struct CommandsOptions {
     pub default_layout: DefaultLayout,
     /// Whether clients have to log in.
     pub access_control: AccessControl,
+    /// Whether a client on this machine may make the first user without one.
+    pub localhost_exception: LocalhostException,
     /// Whether clients may log in by sending their password as it is.
     pub plain_logins: PlainLogins,
     /// The audit trail, if there is one.
@@ -234,7 +239,7 @@ impl SharedState {
             write_gate: WriteGate::default(),
             default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
             default_concerns_turn: Mutex::default(),
-            access: AccessState::new(options.access_control, access_seed),
+            access: AccessState::new(options.access_control, options.localhost_exception, access_seed),
             dice: Dice::new(environment.random().next_u64()),
             environment,
             options,

@@ -4,7 +4,8 @@
 //! cursor can so hold every version of a busy collection.
 //!
 //! # Algorithm
-//! 1. A chore looks for snapshots behind which [`PINNED_COMMITS_LOGGED`] commits were made.
+//! 1. A chore looks for snapshots behind which [`PINNED_COMMITS_LOGGED`] commits were made. An engine whose
+//!    timestamps do not count commits tells their age only: one of [`AGE_LOGGED`] is looked for there.
 //! 2. It logs each once, with the client that has opened it: of a cursor, of a session's transaction, or of a
 //!    snapshot that is held for later reads. A request under way holds one that none of these has.
 //!
@@ -23,6 +24,9 @@ pub(crate) const WATCH_PERIOD: Duration = Duration::from_secs(10);
 /// Commits behind a snapshot from which on it is logged.
 const PINNED_COMMITS_LOGGED: u64 = 1_000_000;
 
+/// The age of a snapshot from which on it is logged, where nobody counts the commits behind it.
+const AGE_LOGGED: Duration = Duration::from_secs(600);
+
 /// The figures of all open snapshots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SnapshotFigures {
@@ -30,8 +34,8 @@ pub(crate) struct SnapshotFigures {
     pub open: u64,
     /// The age of the oldest one.
     pub oldest_age: Duration,
-    /// The commits since the oldest snapshot.
-    pub pinned_commits: u64,
+    /// The commits since the oldest snapshot, where the engine counts them.
+    pub pinned_commits: Option<u64>,
 }
 
 /// The figures of this moment.
@@ -39,16 +43,17 @@ pub(crate) fn figures(shared: &SharedState) -> Result<SnapshotFigures, StorageEr
     let engine = shared.catalog.engine();
     let live = engine.live_transactions();
     let newest = engine.begin(Begin::READ)?.snapshot();
-    let pinned = live.iter().map(|live| commits_behind(newest, live.snapshot)).max();
+    let pinned = live.iter().map(|live| engine.commits_between(live.snapshot, newest)).max();
     Ok(SnapshotFigures {
         open: live.len() as u64,
         oldest_age: live.iter().map(|live| live.age).max().unwrap_or_default(),
-        pinned_commits: pinned.unwrap_or(0),
+        pinned_commits: pinned.unwrap_or_else(|| engine.commits_between(newest, newest)),
     })
 }
 
-fn commits_behind(newest: SnapshotTimestamp, snapshot: SnapshotTimestamp) -> u64 {
-    newest.get().saturating_sub(snapshot.get())
+/// Whether a snapshot pins much: `commits` were made behind it, if the engine counts them.
+fn pins_much(age: Duration, commits: Option<u64>) -> bool {
+    commits.map_or(age >= AGE_LOGGED, |commits| commits >= PINNED_COMMITS_LOGGED)
 }
 
 /// The chore.
@@ -62,7 +67,7 @@ fn try_run(shared: &SharedState) -> Result<(), StorageError> {
     let engine = shared.catalog.engine();
     let newest = engine.begin(Begin::READ)?.snapshot();
     let mut old: Vec<LiveTransaction> = engine.live_transactions();
-    old.retain(|live| commits_behind(newest, live.snapshot) >= PINNED_COMMITS_LOGGED);
+    old.retain(|live| pins_much(live.age, engine.commits_between(live.snapshot, newest)));
     let mut logged = shared.logged_snapshots.lock();
     logged.retain(|snapshot| old.iter().any(|live| live.snapshot == *snapshot));
     old.retain(|live| !logged.contains(&live.snapshot));
@@ -81,9 +86,9 @@ fn try_run(shared: &SharedState) -> Result<(), StorageError> {
             holder = kind,
             client,
             age_seconds = live.age.as_secs(),
-            commits = commits_behind(newest, live.snapshot),
-            "an old snapshot pins the versions that these commits have replaced; close the cursor, end the transaction or \
-             lower minSnapshotHistoryWindowInSeconds"
+            commits = engine.commits_between(live.snapshot, newest),
+            "an old snapshot pins the versions that were replaced since; close the cursor, end the transaction or lower \
+             minSnapshotHistoryWindowInSeconds"
         );
     }
     Ok(())
@@ -115,4 +120,17 @@ fn holders(shared: &SharedState) -> BTreeMap<SnapshotTimestamp, Holder> {
         }
     }
     holders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_old_by_its_commits_or_by_its_age_where_timestamps_are_the_time() {
+        let minute = Duration::from_secs(60);
+        assert!(pins_much(minute, Some(PINNED_COMMITS_LOGGED)));
+        assert!(!pins_much(100 * minute, Some(PINNED_COMMITS_LOGGED - 1)));
+        assert!(pins_much(10 * minute, None) && !pins_much(9 * minute, None));
+    }
 }

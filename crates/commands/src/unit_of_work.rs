@@ -247,6 +247,7 @@ fn wait_for_key(
     }
     let now = context.now();
     let is_resumable = context.is_resumable();
+    let is_of_server = context.connection.is_resumable();
     let (shared, record, blocking) = (context.shared, context.record, context.blocking);
     let Some(wait) = context.connection.wait_mut() else { return Ok(Waited::TooLong) };
     if wait.is_over(now) {
@@ -265,10 +266,13 @@ fn wait_for_key(
     match blocking {
         BlockingMode::CachedOnly => Ok(Waited::Suspended),
         BlockingMode::MayBlock => {
-            let bounded = ConflictWait::begin(shared, now);
-            wait.enqueue(contested, kept, record).wait_until(Some(now.plus(bounded.time_max)));
+            // A program that has called the library waits on a thread of its own, which nobody else needs.
+            let bounded = is_of_server.then(|| ConflictWait::begin(shared, now));
+            let end = bounded.as_ref().map(|bounded| now.plus(bounded.time_max));
+            wait.enqueue(contested, kept, record).wait_until(end);
             context.operation.check_now().map_err(QueryError::from)?;
-            Ok(if bounded.is_over(context.now()) { Waited::TooLong } else { Waited::Over })
+            let is_over = bounded.is_some_and(|bounded| bounded.is_over(context.now()));
+            Ok(if is_over { Waited::TooLong } else { Waited::Over })
         }
     }
 }

@@ -19,6 +19,8 @@ mod plain;
 mod replace;
 mod update;
 
+use std::fmt;
+
 pub use aggregate::Aggregate;
 pub use backup::Backup;
 pub use bulk_write::BulkWrite;
@@ -42,7 +44,7 @@ macro_rules! options {
             #[must_use = "an action does nothing until it is run"]
             pub fn $name(mut self, value: crate::action::accepted!($($value)+)) -> Self {
                 let value: $($value)+ = value.into();
-                self.$place.insert($field, crate::action::FieldValue::field_value(value));
+                crate::action::set_field(&mut self.$place, $field, value);
                 self
             }
         )*
@@ -81,16 +83,24 @@ macro_rules! in_session {
 }
 use in_session;
 
-/// The value of an option as a command has it.
+/// The value of an option as a command has it; `None` where the command goes without the field.
 pub(crate) trait FieldValue {
-    fn field_value(self) -> bson::Bson;
+    fn field_value(self) -> Option<bson::Bson>;
+}
+
+/// Sets a field, or takes it out where the value is none.
+fn set_field(place: &mut bson::Document, name: &str, value: impl FieldValue) {
+    match value.field_value() {
+        Some(value) => drop(place.insert(name, value)),
+        None => drop(place.remove(name)),
+    }
 }
 
 macro_rules! field_values {
     ($($type:ty),*) => {
         $(impl FieldValue for $type {
-            fn field_value(self) -> bson::Bson {
-                self.into()
+            fn field_value(self) -> Option<bson::Bson> {
+                Some(self.into())
             }
         })*
     };
@@ -99,26 +109,78 @@ macro_rules! field_values {
 field_values!(bool, i64, String, bson::Bson, bson::Document, crate::Hint);
 
 impl FieldValue for u32 {
-    fn field_value(self) -> bson::Bson {
-        i64::from(self).into()
+    fn field_value(self) -> Option<bson::Bson> {
+        Some(i64::from(self).into())
     }
 }
 
 impl FieldValue for u64 {
-    fn field_value(self) -> bson::Bson {
-        i64::try_from(self).unwrap_or(i64::MAX).into()
+    fn field_value(self) -> Option<bson::Bson> {
+        Some(i64::try_from(self).unwrap_or(i64::MAX).into())
     }
 }
 
 impl FieldValue for Vec<bson::Document> {
-    fn field_value(self) -> bson::Bson {
-        self.into_iter().map(bson::Bson::Document).collect::<Vec<_>>().into()
+    fn field_value(self) -> Option<bson::Bson> {
+        Some(self.into_iter().map(bson::Bson::Document).collect::<Vec<_>>().into())
     }
 }
 
-/// A time in milliseconds; one below a millisecond is not 0, which would mean no limit.
+/// A time limit in milliseconds. One below a millisecond is a millisecond, because 0 would be no limit. One
+/// that a command cannot have, beyond 24 days, is none.
 impl FieldValue for std::time::Duration {
-    fn field_value(self) -> bson::Bson {
-        i64::try_from(self.as_millis()).unwrap_or(i64::MAX).max(1).into()
+    fn field_value(self) -> Option<bson::Bson> {
+        if self.is_zero() {
+            return None;
+        }
+        i32::try_from(self.as_millis().max(1)).ok().map(bson::Bson::Int32)
+    }
+}
+
+/// Actions print as their names: what they hold may be many documents.
+macro_rules! printed_as_names {
+    ($($name:ident),*; $($generic:ident<T>),*) => {
+        $(impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        })*
+        $(impl<T> fmt::Debug for $generic<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($generic)).finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+printed_as_names! {
+    Backup, BulkWrite, CountDocuments, CreateCollection, CreateIndex, CreateIndexes, Delete, Distinct,
+    InsertMany, InsertOne, ReplaceOne, Update;
+    Action<T>, Aggregate<T>, Find<T>, FindOne<T>, FindOneAndDelete<T>, FindOneAndReplace<T>,
+    FindOneAndUpdate<T>
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bson::Bson;
+
+    use super::FieldValue;
+
+    #[test]
+    fn a_time_limit_that_a_command_cannot_have_is_left_out() {
+        let most = Duration::from_millis(i32::MAX.unsigned_abs().into());
+        let table = [
+            (Duration::ZERO, None),
+            (Duration::from_nanos(1), Some(Bson::Int32(1))),
+            (Duration::from_secs(2), Some(Bson::Int32(2_000))),
+            (most, Some(Bson::Int32(i32::MAX))),
+            (most + Duration::from_millis(1), None),
+            (Duration::MAX, None),
+        ];
+        for (limit, field) in table {
+            assert_eq!(limit.field_value(), field, "{limit:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! The store answers a call of a transaction that has ended in the same way in all three cases. So the
 //! session keeps the first error of the transaction, which tells them apart.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use parking_lot::Mutex;
 
 use crate::action::Action;
+use crate::call::Call;
+use crate::session_pool::SessionIdentity;
 use crate::{Collection, Database, Error, Pando};
 
 /// The time in which a transaction that loses conflicts is begun again, as in the official crates.
@@ -58,6 +61,10 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 /// A call that is not one of the session's waits for the keys that the transaction holds, until the
 /// transaction expires (60 s), and then takes effect outside it; its `max_time` ends the wait with an error.
 /// So a call between begin and commit should be one of the session's.
+///
+/// # Cursors
+/// A search in a transaction is read to its end in it, and one from before the transaction is not read in it.
+/// The next batch of another one fails with [`Error::InvalidArgument`], and the transaction goes on.
 ///
 /// # Errors
 /// An error of a call that the store refuses, such as a duplicate key, ends the transaction. Unlike in
@@ -108,23 +115,44 @@ enum Failure {
 
 impl SessionState {
     /// Whether calls belong to a transaction.
-    pub(crate) fn has_transaction(&self) -> bool {
-        matches!(self.progress.lock().stage, Stage::Begun | Stage::Open)
+    fn has_transaction(&self) -> bool {
+        self.transaction().is_some()
+    }
+
+    /// The number of the transaction that a call belongs to.
+    pub(crate) fn transaction(&self) -> Option<i64> {
+        let progress = self.progress.lock();
+        matches!(progress.stage, Stage::Begun | Stage::Open).then_some(progress.number)
+    }
+
+    /// Refuses the next batch of a cursor that was opened in another transaction than the session has now, or
+    /// on the other side of its begin or end. The store would end the transaction with it.
+    pub(crate) fn check_cursor(&self, opened_in: Option<i64>) -> Result<(), Error> {
+        let progress = self.progress.lock();
+        let message = match (progress.stage, opened_in) {
+            (Stage::Open, Some(number)) if number == progress.number => return Ok(()),
+            // The store knows of no transaction yet.
+            (Stage::Idle | Stage::Begun, None) => return Ok(()),
+            (Stage::Open, None) => {
+                "the search began before the transaction that its session has now: read it to its end \
+                 before, or search again in the transaction"
+            }
+            (Stage::Idle | Stage::Begun | Stage::Open, Some(_)) => {
+                "the search belongs to a transaction that has ended: read it to its end before that"
+            }
+            (Stage::Ended, _) => "the session of the search has ended: read it to its end before that",
+        };
+        Err(Error::InvalidArgument(message.to_owned()))
     }
 
     /// Sends a command as one of the session, and of its transaction.
-    pub(crate) fn send(
-        &self,
-        database: &Database,
-        mut command: Document,
-        documents: Option<&[u8]>,
-    ) -> Result<Vec<u8>, Error> {
+    pub(crate) fn send(&self, database: &Database, mut call: Call<'_>) -> Result<Vec<u8>, Error> {
         if !self.store.is_same(database.store()) {
             let message = "the session belongs to another store: start one of the store of this call";
             return Err(Error::InvalidArgument(message.to_owned()));
         }
-        let is_in_transaction = self.join(&mut command)?;
-        let outcome = self.store.run_for_bytes(database.name(), command, documents);
+        let is_in_transaction = self.join(&mut call.command)?;
+        let outcome = self.store.run_for_bytes(database.name(), call);
         if !is_in_transaction {
             return outcome;
         }
@@ -156,12 +184,11 @@ impl SessionState {
         command.insert("lsid", self.id.clone());
         // A cursor that is older than the transaction does not begin it.
         let goes_on = command.keys().next().is_some_and(|name| name == "getMore" || name == "killCursors");
-        if progress.stage == Stage::Ended && !goes_on {
+        if progress.stage == Stage::Ended {
             let message = "the session of this collection has ended: start another one, or use the collection without it";
             return Err(Error::InvalidArgument(message.to_owned()));
         }
-        if matches!(progress.stage, Stage::Idle | Stage::Ended) || (goes_on && progress.stage == Stage::Begun)
-        {
+        if progress.stage == Stage::Idle || (goes_on && progress.stage == Stage::Begun) {
             return Ok(false);
         }
         command.insert("txnNumber", progress.number);
@@ -220,11 +247,24 @@ fn refused_write(reply: &[u8]) -> Option<String> {
     places.into_iter().filter_map(Result::ok).find_map(sentence)
 }
 
+impl fmt::Debug for ClientSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_transaction = self.state.has_transaction();
+        f.debug_struct("ClientSession").field("has_transaction", &has_transaction).finish_non_exhaustive()
+    }
+}
+
 impl ClientSession {
     pub(crate) fn begin(store: &Pando) -> Result<ClientSession, Error> {
-        let mut reply = store.run("admin", doc! { "startSession": 1 })?;
-        let id = reply.remove("id").unwrap_or(Bson::Null);
-        let progress = Progress { number: 0, committed: 0, stage: Stage::Idle, failure: None };
+        store.check_open()?;
+        let SessionIdentity { id, number } = match store.ended_sessions().take() {
+            Some(identity) => identity,
+            None => {
+                let mut reply = store.run("admin", doc! { "startSession": 1 })?;
+                SessionIdentity { id: reply.remove("id").unwrap_or(Bson::Null), number: 0 }
+            }
+        };
+        let progress = Progress { number, committed: 0, stage: Stage::Idle, failure: None };
         let state = SessionState { store: store.clone(), id, progress: Mutex::new(progress) };
         Ok(ClientSession { state: Arc::new(state) })
     }
@@ -290,6 +330,7 @@ impl ClientSession {
     /// both are done again; no run begins after two minutes. So `work` should change nothing else. Any other
     /// error of `work` or of the commit, such as [`Error::TransactionEnded`], undoes the transaction and is
     /// given at once; [`Error::custom`] makes one of the caller's own. A panic of `work` undoes it, too.
+    /// Where `work` has ended the transaction itself, its result is given as it is.
     ///
     /// `work` makes its calls by [`ClientSession::collection`] or with `.session(session)`; see
     /// [`ClientSession`] about calls that are not.
@@ -332,7 +373,10 @@ impl ClientSession {
         self.start_transaction().run()?;
         let running = RunningTransaction { session: self };
         let result = work(running.session)?;
-        running.session.commit_transaction().run()?;
+        // `work` may have ended it itself.
+        if running.session.state.has_transaction() {
+            running.session.commit_transaction().run()?;
+        }
         Ok(result)
     }
 
@@ -382,10 +426,14 @@ impl Drop for RunningTransaction<'_> {
 
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        // Errors have no effect: there may be no transaction, and a session times out by itself.
+        // An error has no effect: there may be no transaction, and the end of the session ends it, too.
         let _ = self.end_into(Stage::Ended, "abortTransaction", Document::new());
-        let sessions = vec![self.state.id.clone()];
-        let _ = self.state.store.run("admin", doc! { "endSessions": sessions });
+        let SessionState { store, id, progress } = &*self.state;
+        let number = progress.lock().number;
+        // A session that the store has not ended times out by itself, and its id is not used again.
+        if store.run("admin", doc! { "endSessions": vec![id.clone()] }).is_ok() {
+            store.ended_sessions().give_back(SessionIdentity { id: id.clone(), number });
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A typed collection.
 
 use std::borrow::Borrow;
+use std::fmt;
 use std::marker::PhantomData;
 
 use bson::{Document, doc};
@@ -31,6 +32,12 @@ impl<T> Clone for Collection<T> {
     }
 }
 
+impl<T> fmt::Debug for Collection<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Collection").field(&format_args!("{}", self.namespace())).finish()
+    }
+}
+
 impl<T> Collection<T> {
     pub(crate) fn new(database: Database, name: String) -> Collection<T> {
         Collection { database, name, documents: PhantomData }
@@ -56,7 +63,9 @@ impl<T> Collection<T> {
         Update::new(&self.database, &self.name, doc! { "q": filter }, update.into())
     }
 
-    /// Updates every document that matches.
+    /// Updates every document that matches. Up to some 10,000 documents change all at once or not at all; a
+    /// larger update commits in parts, and one that fails leaves the parts before. In
+    /// [`ClientSession::with_transaction`](crate::ClientSession::with_transaction) all is one commit.
     pub fn update_many(&self, filter: Document, update: impl Into<UpdateModifications>) -> Update<'_> {
         Update::new(&self.database, &self.name, doc! { "q": filter, "multi": true }, update.into())
     }
@@ -66,7 +75,9 @@ impl<T> Collection<T> {
         Delete::new(&self.database, &self.name, doc! { "q": filter, "limit": 1 })
     }
 
-    /// Deletes every document that matches.
+    /// Deletes every document that matches. Up to some 10,000 documents go all at once or not at all; a
+    /// larger deletion commits in parts, and one that fails leaves the rest. In
+    /// [`ClientSession::with_transaction`](crate::ClientSession::with_transaction) all is one commit.
     pub fn delete_many(&self, filter: Document) -> Delete<'_> {
         Delete::new(&self.database, &self.name, doc! { "q": filter, "limit": 0 })
     }

@@ -1,6 +1,7 @@
 //! A cursor: the documents of a search, fetched in batches as they are asked for.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::marker::PhantomData;
 
 use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
@@ -10,27 +11,39 @@ use crate::reply::into_type;
 use crate::{Database, Error};
 
 /// The documents of a search or an aggregation. It is an iterator; the search ends when it is dropped, and
-/// not before: as long as it is there, the store keeps the state of its moment.
+/// not before: as long as it is there, the store keeps the state of its moment. An error ends it, too, save
+/// that of a document which does not fit `T`.
 pub struct Cursor<T> {
     database: Database,
     collection: String,
     /// 0: there is no further batch.
     id: i64,
+    /// The transaction that it was opened in.
+    transaction: Option<i64>,
     /// The size of later batches, if the search said one.
     batch_size: Option<i64>,
     batch: VecDeque<RawDocumentBuf>,
     documents: PhantomData<fn() -> T>,
 }
 
+impl<T> fmt::Debug for Cursor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (collection, database) = (&self.collection, self.database.name());
+        f.debug_tuple("Cursor").field(&format_args!("{database}.{collection}")).finish()
+    }
+}
+
 impl<T> Cursor<T> {
     pub(crate) fn begin(database: &Database, collection: &str, command: Document) -> Result<Self, Error> {
         let options = command.get_document("cursor").unwrap_or(&command);
         let batch_size = options.get_i64("batchSize").ok().filter(|size| *size > 0);
-        let reply = database.command_for_bytes(command)?;
+        let transaction = database.transaction();
+        let reply = database.open_cursor(command)?;
         let mut cursor = Cursor {
             database: database.clone(),
             collection: collection.to_owned(),
             id: 0,
+            transaction,
             batch_size,
             batch: VecDeque::new(),
             documents: PhantomData,
@@ -55,12 +68,24 @@ impl<T> Cursor<T> {
     }
 
     fn fetch(&mut self) -> Result<(), Error> {
+        self.database.check_cursor(self.transaction)?;
         let mut command = doc! { "getMore": self.id, "collection": &self.collection };
         if let Some(size) = self.batch_size {
             command.insert("batchSize", size);
         }
         let reply = self.database.command_for_bytes(command)?;
         self.take_batch(&reply, "nextBatch")
+    }
+
+    /// Ends the search in the store.
+    fn end(&mut self) {
+        let id = std::mem::take(&mut self.id);
+        if id != 0 {
+            let command = doc! { "killCursors": &self.collection, "cursors": [id] };
+            // It is no call of the session, whose transaction may have ended. An error has no effect: the
+            // store is closed then, and its cursors with it.
+            let _ = self.database.store().run(self.database.name(), command);
+        }
     }
 }
 
@@ -70,7 +95,7 @@ impl<T: DeserializeOwned> Iterator for Cursor<T> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.batch.is_empty() && self.id != 0 {
             if let Err(error) = self.fetch() {
-                self.id = 0;
+                self.end();
                 return Some(Err(error));
             }
         }
@@ -81,10 +106,6 @@ impl<T: DeserializeOwned> Iterator for Cursor<T> {
 
 impl<T> Drop for Cursor<T> {
     fn drop(&mut self) {
-        if self.id != 0 {
-            // An unused cursor times out by itself, so that an error here has no effect.
-            let command = doc! { "killCursors": &self.collection, "cursors": [self.id] };
-            let _ = self.database.command(command);
-        }
+        self.end();
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct DocumentsWithIds {
 pub(crate) struct Batch {
     /// The place of the first.
     pub first: usize,
+    /// The place behind the last.
+    pub end: usize,
     /// Their bytes.
     range: std::ops::Range<usize>,
 }
@@ -86,8 +88,9 @@ impl DocumentsWithIds {
                         && end - batch.range.start <= BATCH_BYTES_MAX =>
                 {
                     batch.range.end = *end;
+                    batch.end = place + 1;
                 }
-                _ => batches.push(Batch { first: place, range: begin..*end }),
+                _ => batches.push(Batch { first: place, end: place + 1, range: begin..*end }),
             }
             begin = *end;
         }
@@ -126,6 +129,7 @@ mod tests {
         let firsts = |documents: &DocumentsWithIds| documents.batches().iter().map(|b| b.first).collect();
         let have: Vec<usize> = firsts(&documents);
         assert_eq!(have, [0, 1_000, 2_000]);
+        assert_eq!(documents.batches()[2].end, 2_500);
         let sizes: usize = documents.batches().iter().map(|batch| documents.bytes_of(batch).len()).sum();
         assert_eq!(sizes, documents.bytes().len());
         let mut large = DocumentsWithIds::default();

@@ -11,7 +11,7 @@ use pando_commands::{
 };
 use pando_environment::Environment;
 
-use crate::store_folder::inspect;
+use crate::store_folder::{inspect, whole_folder};
 use crate::{EngineOptions, MissingStore};
 
 /// An engine, by name.
@@ -88,7 +88,8 @@ type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens an engine over a folder and the commands over the engine. `query_memory_bytes` is as in
 /// [`Options`](crate::Options::query_memory_bytes). Blocks while the engine recovers. Makes a store in a
-/// folder that is missing or empty ([`inspect_folder`](crate::inspect_folder)).
+/// folder that is missing or empty ([`inspect_folder`](crate::inspect_folder)). A relative path counts from
+/// the working folder of this moment.
 pub fn open_commands(
     engine: EngineName,
     folder: &Path,
@@ -97,6 +98,7 @@ pub fn open_commands(
     commands: CommandsOptions,
     query_memory_bytes: Option<u64>,
 ) -> Result<Commands, OpenError> {
+    let folder = &whole_folder(engine, folder)?;
     let query_memory = query_memory(engine, folder, options, query_memory_bytes)?;
     let on_device = (engine != EngineName::Memory).then(|| folder.to_owned());
     let engine =
@@ -199,6 +201,7 @@ pub(crate) fn open_engine(
     options: &EngineOptions,
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
+    let folder = &whole_folder(engine, folder)?;
     inspect(environment, engine, folder, MissingStore::Create)?;
     refuse_key(engine, options)?;
     match engine {

@@ -1,8 +1,10 @@
 //! Errors of the library.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bson::{Bson, Document};
+use pando_environment::EnvironmentError;
 
 use crate::results::SummaryBulkWriteResult;
 
@@ -28,6 +30,16 @@ pub struct WriteErrorDetail {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The store is open already: in another process, or in this one through another handle.
+    #[error("cannot open the store: {source}")]
+    InUse {
+        /// The folder of the store, from the root on.
+        folder: PathBuf,
+        /// The number of the process that has it open, where that is known.
+        process: Option<u32>,
+        /// The error of the engine.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The store could not be opened: the message names the folder and says what to do.
     #[error("cannot open the store: {0}")]
     Open(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -70,22 +82,28 @@ pub enum Error {
     /// Some writes of the call failed. Where the order counts, those behind the first failure were not tried.
     #[error("{}", sentence(.0))]
     Write(Vec<WriteErrorDetail>),
-    /// Some documents of an `insert_many` were not inserted. Where the order counts, those behind the first
-    /// failure were not tried.
+    /// Some documents of an `insert_many` were not inserted. Where the order counts, and in a transaction,
+    /// those behind the first failure were not tried.
+    ///
+    /// The documents go to the store in parts of up to 1,000. A refusal of a whole part, such as that of
+    /// `max_time`, is that of its first document, or of each of them with `ordered(false)`. Some documents of
+    /// a part that was refused in its middle may be in the collection, though no id tells so.
     #[error("{}", sentence(.errors))]
     InsertMany {
         /// The documents that were refused.
         errors: Vec<WriteErrorDetail>,
-        /// The `_id` of each document that is in the collection, by its place in the list.
+        /// The `_id` of each document that is in the collection, by its place in the list. In a transaction
+        /// none is, because the failure has ended it.
         inserted_ids: BTreeMap<usize, Bson>,
     },
-    /// Some writes of a bulk write failed. Where the order counts, those behind the first failure were not
-    /// tried.
+    /// Some writes of a bulk write failed. Where the order counts, and in a transaction, those behind the
+    /// first failure were not tried. A refusal of neighbours that go to the store together is told as in
+    /// [`Error::InsertMany`].
     #[error("{}", sentence(.errors))]
     BulkWrite {
         /// The writes that failed.
         errors: Vec<WriteErrorDetail>,
-        /// The effect of the others.
+        /// The effect of the others. In a transaction there is none, because the failure has ended it.
         done: SummaryBulkWriteResult,
     },
     /// A value of the caller cannot become BSON.
@@ -150,6 +168,20 @@ impl Error {
     /// ```
     pub fn custom(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Custom(reason.into())
+    }
+
+    /// The error of an opening: of a store in use where that is the cause.
+    pub(crate) fn of_opening(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        let error = error.into();
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*error);
+        while let Some(one) = cause {
+            if let Some(EnvironmentError::Locked { path, pid }) = one.downcast_ref() {
+                let (folder, process) = (path.clone(), *pid);
+                return Error::InUse { folder, process, source: error };
+            }
+            cause = one.source();
+        }
+        Error::Open(error)
     }
 
     /// Whether a write failed because its `_id`, or its key of a unique index, is taken.

@@ -72,6 +72,10 @@ pub struct IndexOptions {
     /// Options of the engine: `doc! { "betree": { "compression": "zstd" } }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_engine: Option<Document>,
+    /// Options by the names that the command `createIndexes` has for them, such as `bits`, `min` and `max` of
+    /// a `2d` index, `2dsphereIndexVersion` or `prepareUnique`. A listed index has its version `v` here.
+    #[serde(flatten)]
+    pub further: Document,
 }
 
 /// Methods that set a field, and `build`, so that a description reads as with the official crate.
@@ -134,6 +138,8 @@ builder! { IndexOptions:
     language_override(Option<String>);
     /// Sets options of the engine.
     storage_engine(Option<Document>);
+    /// Sets options by the names that the command `createIndexes` has for them.
+    further(Document);
 }
 
 impl From<Document> for IndexModel {

@@ -6,7 +6,7 @@ use pando_betree::DataKeys;
 use pando_encryption::Encryption;
 use pando_environment::Environment;
 
-use crate::store_folder::inspect;
+use crate::store_folder::{inspect, whole_folder};
 use crate::{EngineName, Error, MissingStore};
 
 /// Rotates the keys of the store in a folder. With a new master key, the old one does not open the store any
@@ -23,6 +23,6 @@ pub fn rotate_keys(
     let environment = Environment::real();
     inspect(&environment, EngineName::Betree, folder, MissingStore::Refuse)
         .map_err(|error| Error::Open(error.into()))?;
-    pando_betree::rotate_keys(&environment, folder, old, new, data_keys)
-        .map_err(|error| Error::Open(Box::new(error)))
+    let folder = whole_folder(EngineName::Betree, folder).map_err(|error| Error::Open(error.into()))?;
+    pando_betree::rotate_keys(&environment, &folder, old, new, data_keys).map_err(Error::of_opening)
 }

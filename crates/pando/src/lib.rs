@@ -31,6 +31,7 @@
 //! A method of a [`Collection`] describes a call, further methods add options, and `run` carries it out
 //! ([`action`]). Names and results are those of the official crate `mongodb` (its module `sync`). A call
 //! waits until it is done; a store, its databases and its collections may be used by any number of threads.
+//! All of them can be printed (`Debug`), which shows names and no documents.
 //!
 //! | in SQL | here |
 //! |---|---|
@@ -51,8 +52,13 @@
 //! `#[serde(rename = "_id", skip_serializing_if = "Option::is_none")]`. Without the second part `None` is
 //! stored as the `_id` null, which one document of a collection can have.
 //!
+//! # Processes
+//! A folder is used by one process at a time; another one gets [`Error::InUse`]. A child of `fork` has none
+//! of the threads of a store: it must neither use a store of its parent nor close or drop it. It can open
+//! another one.
+//!
 //! # Durability
-//! A folder is used by one process at a time. Writes are on the device when a call returns, unless the
+//! Writes are on the device when a call returns, unless the
 //! options say otherwise. Everything that a MongoDB client can ask a server can be asked here by
 //! [`Database::run_command`]; a `writeConcern` in such a command counts for it instead of the options.
 //! [`Pando::backup`] copies a store while it is open, and [`restore_store`] makes a store of the copies.
@@ -64,7 +70,9 @@
 //!
 //! # Work between calls
 //! Threads of the store flush its log, make checkpoints, remove what an expiry index (`expireAfterSeconds`)
-//! names, and end transactions that are too old. They end with [`Pando::close`], or with the last clone.
+//! names, and end transactions that are too old. They end with [`Pando::close`], or with the last clone. What
+//! they have to tell, such as a full device, and other warnings are events of the crate `tracing`: a program
+//! sees them with a subscriber, such as that of `tracing-subscriber`.
 //!
 //! # Features
 //! | feature | what it adds |
@@ -76,6 +84,9 @@
 //! | `engine-lmdb`, `engine-rocksdb`, `engine-wiredtiger`, `engine-tikv` | further engines, with their native libraries |
 //!
 //! A call that needs a feature of which the build has none fails, and its error names the feature.
+//!
+//! The values are those of the crate `bson` 3. A program that depends on it, too, chooses its features, such
+//! as `chrono-0_4` and `uuid-1` for dates and identifiers of these crates.
 //!
 //! # Build
 //! About 110 packages come with this one. A first build takes some ten minutes of processor time, and a
@@ -95,9 +106,10 @@
 //! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
 //! through `open_commands` as this crate does.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![warn(missing_docs)]
+#![warn(missing_docs, missing_debug_implementations)]
 
 pub mod action;
+mod call;
 mod call_arguments;
 mod client_session;
 mod collection;
@@ -113,6 +125,7 @@ mod raw_session;
 mod reply;
 mod restore;
 pub mod results;
+mod session_pool;
 mod store;
 mod store_folder;
 mod update_modifications;

@@ -6,6 +6,7 @@ use crate::{Error, Pando};
 
 /// A connection to an open store that takes command documents as they would stand on the wire. One request at
 /// a time; use one for each thread.
+#[derive(Debug)]
 pub struct RawSession {
     store: Pando,
     connection: ConnectionState,

@@ -1,9 +1,14 @@
 //! Replies of commands: counts, failed writes, documents.
 
+use std::ops::Range;
+
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use serde::de::DeserializeOwned;
 
 use crate::{Collection, Error, WriteErrorDetail};
+
+/// MongoDB's code for a call that the end of the store has interrupted.
+const INTERRUPTED_AT_SHUTDOWN: i32 = 11_600;
 
 /// A number of a reply; 0 where there is none.
 pub(crate) fn number(reply: &Document, name: &str) -> u64 {
@@ -69,6 +74,21 @@ fn write_details(error: &Document) -> Option<Document> {
 pub(crate) fn check_writes(reply: Document) -> Result<Document, Error> {
     let errors = write_errors(&reply, |place| place);
     if errors.is_empty() { Ok(reply) } else { Err(Error::Write(errors)) }
+}
+
+/// The refusal of a whole command, told as that of its writes at these places of the caller's list.
+///
+/// # Errors
+/// The error itself, if it says more than that these writes were not carried out: a transaction that has
+/// ended, a store that has stopped.
+pub(crate) fn refused_writes(error: Error, places: Range<usize>) -> Result<Vec<WriteErrorDetail>, Error> {
+    let (code, message) = match error {
+        Error::Command { code, message, .. } => (code, message),
+        Error::Closed => (INTERRUPTED_AT_SHUTDOWN, Error::Closed.to_string()),
+        other => return Err(other),
+    };
+    let detail = |index| WriteErrorDetail { index, code, message: message.clone(), details: None };
+    Ok(places.map(detail).collect())
 }
 
 /// The names in the first batch of a reply with a cursor.

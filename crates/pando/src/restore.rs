@@ -6,7 +6,7 @@ use pando_commands::restore_emulated_backup;
 use pando_environment::{Access, Environment, EnvironmentError, OpenMode};
 
 use crate::engine_choice::{check_options, open_engine, refuse_key};
-use crate::store_folder::{RESTORING, check_restore_target, inspect};
+use crate::store_folder::{RESTORING, check_restore_target, inspect, whole_folder};
 use crate::{EngineName, EngineOptions, Error, FolderState, MissingStore};
 
 /// The file of a backup by the contract's emulation, entry by entry: any engine can take it.
@@ -37,6 +37,7 @@ pub fn restore_store(
         refuse_other_engine(engine, backup).map_err(|message| Error::Restore(message.into()))?;
     }
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
+    let to = &whole_folder(engine, to).map_err(|error| Error::Restore(error.into()))?;
     match engine {
         EngineName::Betree if !backups.iter().any(|backup| has_file(backup, EMULATED)) => {
             let encryption = options.encryption.as_ref();

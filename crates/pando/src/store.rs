@@ -1,12 +1,12 @@
 //! An open store.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bson::Document;
 use pando_commands::{
-    BlockingMode, Commands, CommandsOptions, ConnectionState, CursorTimeout, DefaultDurability,
+    BlockingMode, Commands, CommandsOptions, ConnectionState, CursorLife, DefaultDurability,
     DocumentSequence, ErrorKind, Handled, Request, StorageError,
 };
 use pando_document::RawDocument;
@@ -14,6 +14,8 @@ use pando_environment::{Environment, Monotonic};
 use parking_lot::RwLock;
 
 use crate::action::{Action, Backup, BulkWrite};
+use crate::call::Call;
+use crate::session_pool::SessionPool;
 use crate::{
     ClientSession, Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder,
     open_commands,
@@ -32,14 +34,23 @@ struct Shared {
     commands: RwLock<Option<Commands>>,
     durability: DurabilityChoice,
     environment: Environment,
+    /// Ids of ended sessions.
+    sessions: SessionPool,
+}
+
+impl fmt::Debug for Pando {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pando").finish_non_exhaustive()
+    }
 }
 
 impl Pando {
     /// Opens the store in a folder with the default options. Makes one in a folder that is missing or empty.
+    /// A relative path counts from the working folder of this moment; a later change of that is no matter.
     ///
     /// # Errors
-    /// A folder that another process has open, that cannot be written, or whose files are damaged or not
-    /// Pando's.
+    /// [`Error::InUse`] where the store is open already. A folder that cannot be written, or whose files are
+    /// damaged or not Pando's.
     pub fn open(folder: impl AsRef<Path>) -> Result<Pando, Error> {
         Pando::open_with(folder, &Options::default())
     }
@@ -54,19 +65,18 @@ impl Pando {
         inspect_folder(options.engine, folder, options.missing_store)
             .map_err(|error| Error::Open(error.into()))?;
         let environment = Environment::real();
-        // A cursor ends when it is dropped. One of a client that is gone needs an end of its own.
-        let cursor_timeout = CursorTimeout(Duration::MAX);
         let commands = open_commands(
             options.engine,
             folder,
             &options.engine_options,
             environment.clone(),
-            CommandsOptions { cursor_timeout, ..CommandsOptions::default() },
+            CommandsOptions::default(),
             options.query_memory_bytes,
         )
-        .map_err(Error::Open)?;
-        let commands = RwLock::new(Some(commands));
-        Ok(Pando { shared: Arc::new(Shared { commands, durability: options.durability, environment }) })
+        .map_err(Error::of_opening)?;
+        let (commands, durability) = (RwLock::new(Some(commands)), options.durability);
+        let sessions = SessionPool::default();
+        Ok(Pando { shared: Arc::new(Shared { commands, durability, environment, sessions }) })
     }
 
     /// A store in memory, gone with the last clone.
@@ -131,7 +141,7 @@ impl Pando {
     /// A connection that takes commands as bytes, for the programs of this project.
     #[doc(hidden)]
     pub fn raw_session(&self) -> RawSession {
-        RawSession::new(self.clone(), embedded_connection())
+        RawSession::new(self.clone(), embedded_connection().with_cursors(CursorLife::Kept))
     }
 
     /// Closes the store cleanly. Calls under way end early with an error, and so does every later call by
@@ -149,6 +159,12 @@ impl Pando {
         commands.close().map_err(not_closed)
     }
 
+    /// # Errors
+    /// [`Error::Closed`].
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.shared.commands.read().is_some() { Ok(()) } else { Err(Error::Closed) }
+    }
+
     /// Whether both are handles of one open store.
     pub(crate) fn is_same(&self, other: &Pando) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -158,32 +174,34 @@ impl Pando {
         self.shared.environment.clock().monotonic()
     }
 
+    /// The ids of ended sessions.
+    pub(crate) fn ended_sessions(&self) -> &SessionPool {
+        &self.shared.sessions
+    }
+
     /// Runs a command against a database, and waits for the device where the command or the options ask for
     /// that.
     pub(crate) fn run(&self, database: &str, command: Document) -> Result<Document, Error> {
-        Ok(Document::from_reader(self.run_for_bytes(database, command, None)?.as_slice())?)
+        Ok(Document::from_reader(self.run_for_bytes(database, Call::of(command))?.as_slice())?)
     }
 
-    /// The same with the reply as bytes, and with the documents of an insert beside the command.
+    /// The same with the reply as bytes.
     ///
     /// # Errors
     /// A refusal as [`Error::Command`].
-    pub(crate) fn run_for_bytes(
-        &self,
-        database: &str,
-        mut command: Document,
-        documents: Option<&[u8]>,
-    ) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run_for_bytes(&self, database: &str, call: Call<'_>) -> Result<Vec<u8>, Error> {
+        let Call { mut command, documents, cursor_life } = call;
         command.insert("$db", database);
         let bytes = bson::serialize_to_vec(&command)?;
         let body = RawDocument::from_bytes(&bytes)
             .map_err(|error| Error::InvalidArgument(format!("the command is not valid BSON: {error}")))?;
         let sequence = documents.map(|documents| DocumentSequence { identifier: "documents", documents });
         let mut reply = Vec::new();
-        let mut connection = embedded_connection().writing(match self.shared.durability {
+        let durability = match self.shared.durability {
             DurabilityChoice::Synced => DefaultDurability::Synced,
             DurabilityChoice::Logged => DefaultDurability::OfStore,
-        });
+        };
+        let mut connection = embedded_connection().writing(durability).with_cursors(cursor_life);
         self.handle(&mut connection, &Request { body, sequences: sequence.as_slice() }, &mut reply)?;
         match bson::RawDocument::from_bytes(&reply)?.get("ok")? {
             Some(bson::RawBsonRef::Double(1.0)) => Ok(reply),

@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pando_environment::{Environment, EnvironmentError};
+use pando_environment::{Environment, EnvironmentError, Operation};
 
 use crate::EngineName;
 
@@ -229,6 +229,22 @@ pub fn engine_of_folder(folder: &Path) -> EngineName {
     let is_of =
         |engine: &EngineName| engine.data_file().is_some_and(|file| names.iter().any(|name| name == file));
     EngineName::ALL.iter().copied().find(is_of).unwrap_or_default()
+}
+
+/// The folder of a store from the root on. An engine names its files by it as long as the store is open, so
+/// that a program which changes its working folder would lead it to another place. The engine memory has no
+/// folder.
+pub(crate) fn whole_folder(engine: EngineName, folder: &Path) -> Result<PathBuf, FolderError> {
+    if engine.data_file().is_none() {
+        return Ok(folder.to_owned());
+    }
+    if folder.as_os_str().is_empty() {
+        return Err(FolderError::EmptyPath);
+    }
+    std::path::absolute(folder).map_err(|error| FolderError::Unreadable {
+        folder: folder.to_owned(),
+        source: EnvironmentError::io(Operation::Open, folder, error),
+    })
 }
 
 pub(crate) fn inspect(

@@ -13,7 +13,7 @@ use pando_commands::{CATALOG_TREE, CheckRequest, CollectionReport, CommandsOptio
 use pando_environment::Environment;
 
 use crate::engine_choice::{open_engine, refuse_key};
-use crate::store_folder::{engine_of_folder, inspect};
+use crate::store_folder::{engine_of_folder, inspect, whole_folder};
 use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
 /// The depth of a check.
@@ -56,7 +56,8 @@ impl StoreReport {
     }
 }
 
-/// Checks the store in a folder, of whichever engine it is. Nobody may have it open.
+/// Checks the store in a folder, of whichever engine it is. Nobody may have it open, which is
+/// [`Error::InUse`].
 pub fn verify_store(folder: impl AsRef<Path>, depth: VerifyDepth) -> Result<StoreReport, Error> {
     verify_store_with(folder.as_ref(), depth, &EngineOptions::default())
 }
@@ -69,6 +70,7 @@ pub fn verify_store_with(
 ) -> Result<StoreReport, Error> {
     let (environment, engine) = (Environment::real(), engine_of_folder(folder));
     inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
+    let folder = &whole_folder(engine, folder).map_err(|error| Error::Open(error.into()))?;
     refuse_key(engine, options).map_err(Error::Open)?;
     let mut report = match engine {
         EngineName::Betree => check_blocks(&environment, folder, options)?,
@@ -90,7 +92,7 @@ fn check_blocks(
 ) -> Result<StoreReport, Error> {
     let encryption = options.encryption.as_ref();
     let blocks = pando_betree::verify_keeping(environment, folder, encryption, CATALOG_TREE);
-    let blocks = blocks.map_err(|error| Error::Open(Box::new(error)))?;
+    let blocks = blocks.map_err(Error::of_opening)?;
     let mut owners = TreeOwners::default();
     blocks.kept.iter().for_each(|entry| owners.add_entry(&entry.key, &entry.value));
     Ok(StoreReport {
@@ -117,7 +119,7 @@ fn damaged_superblock(offset: &u64) -> String {
 #[cfg(feature = "engine-wiredtiger")]
 fn check_tables(environment: &Environment, folder: &Path) -> Result<StoreReport, Error> {
     let found = pando_wiredtiger::verify(environment, folder);
-    let found = found.map_err(|error| Error::Open(Box::new(error)))?;
+    let found = found.map_err(Error::of_opening)?;
     Ok(StoreReport {
         file_bytes: found.file_bytes,
         used_bytes: found.file_bytes,
@@ -136,7 +138,7 @@ fn check_entries(
     options: &EngineOptions,
 ) -> Result<StoreReport, Error> {
     let stopped = |error| Error::Stopped(Box::new(error));
-    let opened = open_engine(engine, folder, options, environment).map_err(Error::Open)?;
+    let opened = open_engine(engine, folder, options, environment).map_err(Error::of_opening)?;
     let found = opened.check(&CheckRequest::default()).map_err(stopped)?;
     let file_bytes = opened.bytes_on_disk(None).map_err(stopped)?;
     opened.close().map_err(stopped)?;
@@ -158,7 +160,9 @@ fn check_collections(
     report: &mut StoreReport,
 ) -> Result<(), Error> {
     let commands = open_commands(engine, folder, options, environment, CommandsOptions::default(), None)
-        .map_err(Error::Open)?;
+        .map_err(Error::of_opening)?;
+    // A check removes no expired document.
+    commands.stop_periodic_work();
     let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
     commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;
     for (namespace, collection) in &found {

@@ -1,5 +1,7 @@
 //! The calls of a collection: results, options, refusals, errors that a person can read.
 
+use std::time::Duration;
+
 use pandodb::bson::{Bson, Document};
 use pandodb::{
     Collection, DeleteManyModel, DeleteOneModel, EngineName, Error, IndexModel, IndexOptions, Options, Pando,
@@ -135,6 +137,9 @@ fn searches_take_sort_limit_skip_projection_and_hint() {
     assert_eq!(names(all().run().unwrap()), ["Utrecht", "Groningen", "Reykjavík", "Akureyri"]);
     assert_eq!(names(all().skip(1).limit(2).batch_size(1).run().unwrap()), ["Groningen", "Reykjavík"]);
     assert_eq!(names(all().limit(-3).run().unwrap()).len(), 3);
+    for no_limit in [Duration::ZERO, Duration::from_secs(1 << 40), Duration::MAX] {
+        assert_eq!(names(all().max_time(no_limit).run().unwrap()).len(), 4, "{no_limit:?}");
+    }
     let index = cities.create_index(doc! { "people": 1 }).run().unwrap().index_name;
     assert_eq!(names(cities.find(doc! {}).hint(index.as_str()).run().unwrap())[0], "Akureyri");
     assert_eq!(names(cities.find(doc! {}).hint(doc! { "people": 1 }).limit(1).run().unwrap()), ["Akureyri"]);
@@ -180,7 +185,7 @@ fn distinct_values_counts_and_aggregates() {
         country: String,
         people: i64,
     }
-    let (_pando, cities) = cities();
+    let (pando, cities) = cities();
     let mut countries = cities.distinct("country", doc! {}).run().unwrap();
     countries.sort_by_key(ToString::to_string);
     assert_eq!(countries, [Bson::from("IS"), Bson::from("NL")]);
@@ -194,6 +199,10 @@ fn distinct_values_counts_and_aggregates() {
     let totals: Vec<Total> = totals.map(Result::unwrap).collect();
     assert_eq!(totals[0], Total { country: "IS".into(), people: 158 });
     assert_eq!(cities.aggregate(stages).run().unwrap().count(), 2, "documents unless a type is said");
+    let made = [doc! { "$documents": [{ "n": 1 }, { "n": 2 }, { "n": 3 }] }];
+    let made = pando.database("atlas").aggregate(made).batch_size(1).run().unwrap();
+    let numbers: Vec<i32> = made.map(|one| one.unwrap().get_i32("n").unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3]);
 }
 
 #[test]
@@ -219,6 +228,32 @@ fn indexes_are_built_listed_and_dropped() {
     assert_eq!(names().len(), 3);
     cities.drop_indexes().run().unwrap();
     assert_eq!(names(), ["_id_"]);
+}
+
+#[test]
+fn a_listed_index_can_be_built_again_with_all_its_options() {
+    let (_pando, cities) = cities();
+    let index = |keys: Document, further: Document| {
+        IndexModel::builder().keys(keys).options(IndexOptions::builder().further(further).build()).build()
+    };
+    let flat = doc! { "bits": 20, "min": -500.0, "max": 500.0 };
+    let indexes = [
+        index(doc! { "at": "2d" }, flat.clone()),
+        index(doc! { "place": "2dsphere" }, doc! { "2dsphereIndexVersion": 3 }),
+        index(doc! { "people": 1 }, doc! { "prepareUnique": true }),
+    ];
+    cities.create_indexes(indexes).run().unwrap();
+    let list = || cities.list_indexes().run().unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    let listed = list();
+    let further = |place: usize| listed[place].options.as_ref().unwrap().further.clone();
+    for (name, value) in &flat {
+        assert_eq!(further(1).get(name), Some(value));
+    }
+    assert_eq!(further(2).get_i32("2dsphereIndexVersion").unwrap(), 3);
+    assert!(further(3).get_bool("prepareUnique").unwrap());
+    cities.drop_indexes().run().unwrap();
+    cities.create_indexes(listed[1..].to_vec()).run().unwrap();
+    assert_eq!(list(), listed);
 }
 
 #[test]
@@ -383,14 +418,6 @@ fn errors_say_what_is_the_case() {
 }
 
 #[test]
-fn a_cursor_waits_for_its_program_without_a_limit() {
-    let pando = Pando::open_in_memory().unwrap();
-    let asked = doc! { "getParameter": 1, "cursorTimeoutMillis": 1 };
-    let told = pando.database("admin").run_command(asked).run().unwrap();
-    assert_eq!(told.get_i64("cursorTimeoutMillis").unwrap(), i64::MAX);
-}
-
-#[test]
 fn a_document_that_does_not_fit_names_the_field() {
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "only the fit counts")]
@@ -432,6 +459,8 @@ fn a_collection_is_made_with_its_options() {
     let pando = Pando::open_in_memory().unwrap();
     let database = pando.database("d");
     database.create_collection("log").capped(true).size(1 << 20).max(2).run().unwrap();
+    let again = database.create_collection("log").capped(true).size(1 << 20).max(2).run().unwrap_err();
+    assert!(matches!(again, Error::Command { code: 48, .. }), "{again:?}");
     let log = database.collection::<Document>("log");
     log.insert_many((0..5).map(|id| doc! { "_id": id })).run().unwrap();
     assert_eq!(log.count_documents(doc! {}).run().unwrap(), 2);

@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 
 use pandodb::bson::Document;
 use pandodb::{
-    DurabilityChoice, EngineName, EngineOptions, Error, Options, Pando, VerifyDepth, doc, restore_store,
-    verify_store,
+    Collection, DurabilityChoice, EngineName, EngineOptions, Error, Options, Pando, VerifyDepth, doc,
+    restore_store, verify_store,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,9 +76,46 @@ fn updates_deletes_and_duplicates_are_told() {
 fn a_folder_in_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _open = Pando::open(folder.path()).unwrap();
-    let refused = Pando::open(folder.path()).err().unwrap();
-    assert!(refused.to_string().contains("cannot open"), "{refused}");
-    assert!(refused.to_string().contains("this process"), "{refused}");
+    let refusals = [
+        Pando::open(folder.path()).unwrap_err(),
+        verify_store(folder.path(), VerifyDepth::Blocks).unwrap_err(),
+        verify_store(folder.path(), VerifyDepth::Collections).unwrap_err(),
+    ];
+    for refused in refusals {
+        assert!(refused.to_string().contains("cannot open"), "{refused}");
+        assert!(refused.to_string().contains("this process"), "{refused}");
+        let Error::InUse { folder: told, process, .. } = refused else { panic!("{refused:?}") };
+        assert_eq!((told.as_path(), process), (folder.path(), Some(std::process::id())));
+    }
+}
+
+#[test]
+fn a_damaged_store_is_not_told_as_one_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    Pando::open(folder.path()).unwrap().close().unwrap();
+    std::fs::write(folder.path().join("data.0000"), b"x").unwrap();
+    let refused = Pando::open(folder.path()).unwrap_err();
+    assert!(matches!(refused, Error::Open(_)), "{refused:?}");
+}
+
+#[test]
+fn handles_and_actions_print_names_and_no_documents() {
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "it is printed alone")]
+    struct App {
+        store: Pando,
+        notes: Collection<Note>,
+    }
+    let store = Pando::open_in_memory().unwrap();
+    let database = store.database("d");
+    let notes = database.collection::<Note>("notes");
+    let session = store.start_session().run().unwrap();
+    let (insert, search) = (notes.insert_one(note(7)), notes.find(doc! { "text": "secret" }));
+    let printed = format!("{database:?} {session:?} {insert:?} {search:?} {:?}", notes.find(doc! {}).run());
+    assert!(printed.contains("\"d\"") && printed.contains("Cursor(d.notes)"), "{printed}");
+    assert!(!printed.contains("note 7") && !printed.contains("secret"), "{printed}");
+    let printed = format!("{:?}", App { notes: notes.clone(), store: store.clone() });
+    assert!(printed.contains("Pando") && printed.contains("Collection(d.notes)"), "{printed}");
 }
 
 #[test]

@@ -64,6 +64,27 @@ fn unused_cursors_are_closed_when_their_time_is_over_and_nothing_runs_after_the_
 }
 
 #[test]
+fn a_caller_that_only_reads_has_no_expired_document_removed() {
+    let passes = |commands: &Commands| {
+        let connection = &mut ConnectionState::new(1, "test");
+        let status = ask(commands, connection, doc! { "serverStatus": 1, "$db": "admin" });
+        status.get_document("metrics").unwrap().get_document("ttl").unwrap().get_i64("passes").unwrap()
+    };
+    for (is_reader, expected) in [(false, true), (true, false)] {
+        let (simulation, commands) = opened();
+        if is_reader {
+            commands.stop_periodic_work();
+        }
+        for _ in 0..30 {
+            simulation.clock.advance(Duration::from_secs(5));
+            simulation.tasks.run_until_idle();
+        }
+        assert_eq!(passes(&commands) > 0, expected, "{is_reader}");
+        commands.close().unwrap();
+    }
+}
+
+#[test]
 fn entries_of_the_profiler_are_written_without_being_asked_for() {
     let (simulation, commands) = opened();
     let connection = &mut ConnectionState::new(1, "test");

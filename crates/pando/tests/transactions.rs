@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pandodb::bson::Document;
-use pandodb::{ClientSession, Collection, Error, Pando, doc};
+use pandodb::{ClientSession, Collection, Cursor, Error, Pando, doc};
 
 fn store() -> (Pando, Collection<Document>) {
     let pando = Pando::open_in_memory().unwrap();
@@ -53,6 +53,28 @@ fn a_call_outside_the_session_that_waits_for_it_takes_effect_once_and_the_work_i
     });
     expect_ended(&outcome.unwrap_err(), &["longer than its lifetime", "begin a new one"]);
     assert_eq!((runs, sum(&accounts, 1)), (1, 11));
+}
+
+#[test]
+fn forty_threads_wait_until_the_transaction_ends() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let first = || doc! { "_id": 1 };
+    accounts.update_one(first(), doc! { "$inc": { "sum": 100 } }).session(&mut session).run().unwrap();
+    let waiting: Vec<_> = (0..40)
+        .map(|_| {
+            let accounts = accounts.clone();
+            std::thread::spawn(move || add(&accounts, 1, 1))
+        })
+        .collect();
+    // A server has those beyond the 32nd give up after five seconds, since they hold its threads.
+    std::thread::sleep(std::time::Duration::from_millis(5_500));
+    session.commit_transaction().run().unwrap();
+    for thread in waiting {
+        thread.join().unwrap().unwrap();
+    }
+    assert_eq!(sum(&accounts, 1), 150);
 }
 
 #[test]
@@ -346,4 +368,120 @@ fn a_cursor_goes_on_within_its_transaction() {
     accounts.delete_many(doc! { "_id": { "$gt": 400 } }).run().unwrap();
     assert_eq!(found.by_ref().filter(Result::is_ok).count(), 498);
     session.commit_transaction().run().unwrap();
+}
+
+#[test]
+fn a_cursor_from_before_a_begin_or_an_end_is_refused_and_the_transaction_goes_on() {
+    let (pando, accounts) = store();
+    accounts.insert_many((3..50).map(|id| doc! { "_id": id, "sum": 0 })).run().unwrap();
+    let mut session = pando.start_session().run().unwrap();
+    let inside = session.collection(&accounts);
+    let search = || inside.find(Document::new()).batch_size(2).run().unwrap();
+    let expect_refused = |mut found: Cursor<Document>, words: &str| {
+        let error = found.nth(2).unwrap().unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument(text) if text.contains(words)), "{error:?}");
+        assert!(found.next().is_none());
+    };
+    let (before, until_first_call) = (search(), search());
+    session.start_transaction().run().unwrap();
+    assert_eq!(until_first_call.filter(Result::is_ok).count(), 49);
+    add(&inside, 1, 1).unwrap();
+    expect_refused(before, "began before the transaction");
+    let (within, of_former) = (search(), search());
+    session.commit_transaction().run().unwrap();
+    assert_eq!(sum(&accounts, 1), 11);
+    expect_refused(within, "a transaction that has ended");
+    session.start_transaction().run().unwrap();
+    add(&inside, 1, 1).unwrap();
+    expect_refused(of_former, "a transaction that has ended");
+    session.commit_transaction().run().unwrap();
+    assert_eq!(sum(&accounts, 1), 12);
+    let outside = search();
+    drop(session);
+    expect_refused(outside, "the session of the search has ended");
+}
+
+#[test]
+fn work_that_has_ended_its_transaction_itself_is_a_success() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    let committed = session.with_transaction(|session| {
+        add(&session.collection(&accounts), 1, 1)?;
+        session.commit_transaction().run()?;
+        Ok("committed")
+    });
+    assert_eq!(committed.unwrap(), "committed");
+    let aborted = session.with_transaction(|session| {
+        add(&session.collection(&accounts), 1, 100)?;
+        session.abort_transaction().run()
+    });
+    aborted.unwrap();
+    assert_eq!(sum(&accounts, 1), 11);
+}
+
+#[test]
+fn sessions_that_follow_each_other_share_an_id_and_those_at_once_do_not() {
+    let (pando, accounts) = store();
+    let pay = || {
+        let mut session = pando.start_session().run().unwrap();
+        session.with_transaction(|session| add(&session.collection(&accounts), 1, 1)).unwrap();
+        session
+    };
+    let records = || {
+        let records = pando.database("config").collection::<Document>("transactions");
+        records.find(doc! {}).run().unwrap().filter(Result::is_ok).count()
+    };
+    (0..50).for_each(|_| drop(pay()));
+    assert_eq!((sum(&accounts, 1), records()), (60, 1));
+    drop([pay(), pay()]);
+    assert_eq!((sum(&accounts, 1), records()), (62, 2));
+    (0..50).for_each(|_| drop([pay(), pay()]));
+    assert_eq!((sum(&accounts, 1), records()), (162, 2));
+}
+
+#[test]
+fn a_session_with_the_id_of_one_that_was_dropped_has_nothing_of_its_transaction() {
+    let (pando, accounts) = store();
+    let mut dropped = pando.start_session().run().unwrap();
+    dropped.start_transaction().run().unwrap();
+    add(&dropped.collection(&accounts), 1, 100).unwrap();
+    drop(dropped);
+    let mut session = pando.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    add(&session.collection(&accounts), 2, 1).unwrap();
+    session.commit_transaction().run().unwrap();
+    assert_eq!(sums(&accounts), [10, 1]);
+}
+
+#[test]
+fn a_closed_store_starts_no_session() {
+    let (pando, _accounts) = store();
+    drop(pando.start_session().run().unwrap());
+    pando.clone().close().unwrap();
+    assert!(matches!(pando.start_session().run(), Err(Error::Closed)));
+}
+
+#[test]
+fn a_list_of_writes_that_fails_in_a_transaction_has_no_effect_and_tells_none() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    let documents = [doc! { "_id": 8 }, doc! { "_id": 1 }, doc! { "_id": 9 }];
+    session.start_transaction().run().unwrap();
+    match accounts.insert_many(&documents).ordered(false).session(&mut session).run() {
+        Err(Error::InsertMany { errors, inserted_ids }) => {
+            assert_eq!((errors.len(), errors[0].index, inserted_ids.len()), (1, 1, 0));
+        }
+        other => panic!("a duplicate was not refused: {other:?}"),
+    }
+    session.abort_transaction().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let models = documents.map(|document| accounts.insert_one_model(document).unwrap());
+    match pando.bulk_write(models).ordered(false).session(&mut session).run() {
+        Err(Error::BulkWrite { errors, done }) => {
+            assert_eq!((errors.len(), errors[0].index, done.inserted_count), (1, 1, 0));
+        }
+        other => panic!("a duplicate was not refused: {other:?}"),
+    }
+    session.abort_transaction().run().unwrap();
+    assert_eq!(accounts.count_documents(doc! {}).run().unwrap(), 2);
 }

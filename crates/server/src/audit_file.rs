@@ -6,8 +6,9 @@
 //! file that follows another one continues the chain of that one, also after a restart. Lines that are cut
 //! off at the end are seen only by those who know the last chain, which [`verify`] tells.
 //!
-//! A line whose write broke off, for lack of room or by a crash, stays as it is. The next one begins a new
-//! line, so that it can be read.
+//! A line whose write broke off, for lack of room or by a crash, stays as it is, outside of the chain. The
+//! next one begins a new line, so that it can be read, and follows the last whole one. In front of it stands
+//! an event `eventsLost` with the number of the lines that could not be written.
 //!
 //! # Not here
 //! A chain over a restart finds the file before an empty one by the names that [`AuditFile`] gives. Where
@@ -19,8 +20,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pando_commands::AuditLog;
 use parking_lot::Mutex;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tracing::error;
 
@@ -51,9 +55,11 @@ pub(crate) struct AuditFile {
 #[derive(Debug)]
 struct State {
     file: File,
-    /// The chain of the last line.
+    /// The chain of the last whole line.
     last: String,
     end: End,
+    /// Lines that could not be written, and that no line has told of yet.
+    lost: u64,
 }
 
 /// The end of the file.
@@ -69,7 +75,7 @@ impl AuditFile {
     /// Opens a file to append to it; makes it if it is missing. A chain goes on where it ended.
     pub(crate) fn open(path: &Path, chaining: Chaining) -> io::Result<AuditFile> {
         let last = if chaining == Chaining::On { last_chain(path)? } else { String::new() };
-        let state = State { file: open_to_append(path)?, last, end: end_of(path)? };
+        let state = State { file: open_to_append(path)?, last, end: end_of(path)?, lost: 0 };
         Ok(AuditFile { path: path.to_owned(), chaining, state: Mutex::new(state) })
     }
 }
@@ -79,6 +85,30 @@ fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 impl AuditFile {
+    /// Appends one line. After an error the chain is where it was.
+    fn write_line(&self, state: &mut State, line: &str) -> io::Result<()> {
+        let mut whole = line.to_owned();
+        let mut chain = String::new();
+        if self.chaining == Chaining::On {
+            chain = chain_of(&state.last, line);
+            whole = chained(line, &chain);
+        }
+        whole.push('\n');
+        if state.end == End::Torn {
+            whole.insert(0, '\n');
+        }
+        // One write, so that no other process comes between the parts of a line.
+        let written = state.file.write_all(whole.as_bytes());
+        match &written {
+            Ok(()) => {
+                state.end = End::Line;
+                state.last = chain;
+            }
+            Err(_) => state.end = end_of(&self.path).unwrap_or(End::Torn),
+        }
+        written
+    }
+
     /// The name of the file that a rotation leaves behind: the trail's with the milliseconds since 1970.
     /// Two rotations within one millisecond get names one after the other, since a rename would replace the
     /// first one's file.
@@ -99,20 +129,12 @@ impl AuditFile {
 impl AuditLog for AuditFile {
     fn append(&self, line: &str) {
         let mut state = self.state.lock();
-        let mut whole = line.to_owned();
-        if self.chaining == Chaining::On {
-            let chain = chain_of(&state.last, line);
-            whole = chained(line, &chain);
-            state.last = chain;
-        }
-        whole.push('\n');
-        if state.end == End::Torn {
-            whole.insert(0, '\n');
-        }
-        // One write, so that no other process comes between the parts of a line.
-        let written = state.file.write_all(whole.as_bytes());
-        state.end = if written.is_ok() { End::Line } else { end_of(&self.path).unwrap_or(End::Torn) };
-        if let Err(error) = written {
+        let told = match state.lost {
+            0 => Ok(()),
+            lost => self.write_line(&mut state, &event_of_loss(lost)).map(|()| state.lost = 0),
+        };
+        if let Err(error) = told.and_then(|()| self.write_line(&mut state, line)) {
+            state.lost += 1;
             error!(
                 "an event of the audit trail is lost: cannot write to {} ({error}); make room or mend the disk, and compare with \
                  the log of this time",
@@ -133,6 +155,26 @@ impl AuditLog for AuditFile {
         state.end = end_of(&self.path).map_err(failed)?;
         Ok(())
     }
+}
+
+/// The event that tells of lines which could not be written, in the schema of the others.
+fn event_of_loss(lost: u64) -> String {
+    let mut uuid = [0; 16];
+    // Without randomness the event has no identity of its own, and is told all the same.
+    let _ = getrandom::fill(&mut uuid);
+    let now = bson::DateTime::now().try_to_rfc3339_string().unwrap_or_default();
+    let event = json!({
+        "atype": "eventsLost",
+        "ts": { "$date": now },
+        "uuid": { "$binary": { "base64": STANDARD.encode(uuid), "subType": "04" } },
+        "local": { "unix": "anonymous" },
+        "remote": { "unix": "anonymous" },
+        "users": [],
+        "roles": [],
+        "param": { "count": lost },
+        "result": 0,
+    });
+    event.to_string()
 }
 
 /// Whether the path still names the open file: a program such as logrotate may have moved it away.
@@ -218,11 +260,13 @@ fn end_of(path: &Path) -> io::Result<End> {
     Ok(if last == *b"\n" { End::Line } else { End::Torn })
 }
 
-/// A sound file.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) lines: u64,
-    /// The chain of the last line.
+    /// Lines that are not sound. Without one the file is.
+    pub(crate) faults: u64,
+    /// The chain of the last line that has one.
     pub(crate) last: String,
 }
 
@@ -259,24 +303,35 @@ pub enum AuditFault {
     },
 }
 
-/// Checks the chain of a file. `previous` is the last chain of the file before it; without one the file is
-/// the first of its chain.
-pub(crate) fn verify(path: &Path, previous: Option<&str>) -> Result<Verified, AuditFault> {
+/// Checks the chain of a file, and reports each line that is not sound. `previous` is the last chain of the
+/// file before it; without one the file is the first of its chain.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn verify(
+    path: &Path,
+    previous: Option<&str>,
+    mut report: impl FnMut(AuditFault),
+) -> Result<Verified, AuditFault> {
     let failed = |source| AuditFault::Read { path: path.to_owned(), source };
     let mut last = previous.unwrap_or_default().to_owned();
-    let mut lines = 0;
+    let (mut lines, mut faults) = (0, 0);
     for line in BufReader::new(File::open(path).map_err(failed)?).split(b'\n') {
         let line = line.map_err(failed)?;
         lines += 1;
-        let chained = std::str::from_utf8(&line).ok().and_then(unchained);
-        let (bare, chain) =
-            chained.ok_or_else(|| AuditFault::NoChain { path: path.to_owned(), line: lines })?;
+        let Some((bare, chain)) = std::str::from_utf8(&line).ok().and_then(unchained) else {
+            faults += 1;
+            report(AuditFault::NoChain { path: path.to_owned(), line: lines });
+            continue;
+        };
         if chain_of(&last, &bare) != chain {
-            return Err(AuditFault::Broken { path: path.to_owned(), line: lines });
+            faults += 1;
+            report(AuditFault::Broken { path: path.to_owned(), line: lines });
         }
+        // Also behind a break, so that each break is reported once.
         chain.clone_into(&mut last);
     }
-    Ok(Verified { lines, last })
+    Ok(Verified { lines, faults, last })
 }
 
 #[cfg(test)]
@@ -284,6 +339,20 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    /// The faults of a file, as people read them.
+    fn faults(path: &Path, previous: Option<&str>) -> Vec<String> {
+        let mut told = Vec::new();
+        verify(path, previous, |fault| told.push(fault.to_string())).unwrap();
+        told
+    }
+
+    /// The outcome for a file without a fault.
+    fn sound(path: &Path, previous: Option<&str>) -> Verified {
+        let verified = verify(path, previous, |fault| panic!("{fault}")).unwrap();
+        assert_eq!(verified.faults, 0);
+        verified
+    }
 
     #[test]
     fn a_chain_goes_on_after_a_restart_and_a_change_breaks_it() {
@@ -296,8 +365,8 @@ mod tests {
             }
         }
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let sound = verify(&path, None).unwrap();
-        assert_eq!(sound.lines, 10);
+        let whole = sound(&path, None);
+        assert_eq!(whole.lines, 10);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let without = |left_out: usize| {
@@ -311,7 +380,7 @@ mod tests {
             (text.replacen(lines[6], "{\"a\":1}", 1), 7),
         ] {
             std::fs::write(&path, changed).unwrap();
-            let told = verify(&path, None).unwrap_err().to_string();
+            let told = faults(&path, None).remove(0);
             assert!(told.starts_with(&format!("line {line} ")), "{told}");
         }
     }
@@ -342,7 +411,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.json");
         AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":1}");
-        let sound = verify(&path, None).unwrap();
+        let whole = sound(&path, None);
         let mut file = open_to_append(&path).unwrap();
         file.write_all(b"{\"a\":2,\"b\":\"\xff").unwrap();
         AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":3}");
@@ -351,10 +420,48 @@ mod tests {
         assert_eq!(lines.len(), 4);
         assert!(lines[2].starts_with(b"{\"a\":3,"));
         // The torn line is told, and without it the others are one chain.
-        assert!(verify(&path, None).is_err());
+        assert_eq!(faults(&path, None).len(), 1);
         std::fs::write(&path, [lines[0], lines[2], b""].join(&b'\n')).unwrap();
-        assert_eq!(verify(&path, None).unwrap().lines, 2);
-        assert_ne!(verify(&path, None).unwrap().last, sound.last);
+        assert_eq!(sound(&path, None).lines, 2);
+        assert_ne!(sound(&path, None).last, whole.last);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_told_by_a_later_one_and_spoil_no_chain() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let file = AuditFile::open(&path, Chaining::On).unwrap();
+        file.append("{\"a\":1}");
+        // A file that is open for reading refuses every write.
+        let writable = std::mem::replace(&mut file.state.lock().file, File::open(&path).unwrap());
+        file.append("{\"a\":2}");
+        file.append("{\"a\":3}");
+        file.state.lock().file = writable;
+        file.append("{\"a\":4}");
+        assert_eq!(sound(&path, None).lines, 3);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let told = text.lines().nth(1).unwrap();
+        assert!(told.contains("eventsLost") && told.contains("\"count\":2"), "{told}");
+        // A restart goes on with the same chain.
+        AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":5}");
+        assert_eq!(sound(&path, None).lines, 4);
+    }
+
+    #[test]
+    fn every_break_is_reported_and_the_lines_behind_it_are_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let file = AuditFile::open(&path, Chaining::On).unwrap();
+        (0..9).for_each(|number| file.append(&format!("{{\"number\":{number}}}")));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(
+            &path,
+            text.replace("\"number\":2", "\"number\":0").replace("\"number\":6", "\"number\":0"),
+        )
+        .unwrap();
+        let told = faults(&path, None);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("line 3 ") && told[1].starts_with("line 7 "), "{told:?}");
     }
 
     #[test]
@@ -365,8 +472,8 @@ mod tests {
         for number in 0..3 {
             let file = AuditFile::open(&path, Chaining::On).unwrap();
             file.append(&format!("{{\"a\":{number}}}"));
-            assert_eq!(verify(&path, Some(&last)).unwrap().lines, 1, "{number}");
-            last = verify(&path, Some(&last)).unwrap().last;
+            assert_eq!(sound(&path, Some(&last)).lines, 1, "{number}");
+            last = sound(&path, Some(&last)).last;
             file.rotate().unwrap();
         }
     }
@@ -377,11 +484,11 @@ mod tests {
         let path = folder.path().join("audit.json");
         let file = AuditFile::open(&path, Chaining::On).unwrap();
         file.append("{\"a\":1}");
-        let first = verify(&path, None).unwrap();
+        let first = sound(&path, None);
         file.rotate().unwrap();
         file.append("{\"a\":2}");
-        assert!(verify(&path, None).is_err(), "it is not the beginning");
-        assert_eq!(verify(&path, Some(&first.last)).unwrap().lines, 1);
+        assert_eq!(faults(&path, None).len(), 1, "it is not the beginning");
+        assert_eq!(sound(&path, Some(&first.last)).lines, 1);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -15,7 +15,8 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: amounts, audit_file, error_text, file_modes, stop_signals, version
+//! folder_owner -> error_text
+//! leaves: amounts, audit_file, error_text, file_modes, folder_owner, stop_signals, uri_encoding, version
 //! ```
 
 mod amounts;
@@ -23,9 +24,11 @@ mod audit_file;
 pub mod configuration;
 mod error_text;
 mod file_modes;
+mod folder_owner;
 pub mod network;
 pub mod program;
 pub mod serve;
 mod stop_signals;
 pub mod transfer;
+mod uri_encoding;
 mod version;

@@ -13,7 +13,8 @@
 //!   share a *thread state* (`thread_state.rs`).
 //! - *Acceptor*: the thread that accepts connections and gives them to I/O threads (`acceptor.rs`).
 //! - *Responder*: turns a frame into a request and its reply into a frame (`responder.rs`).
-//! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`, `pool_request.rs`).
+//! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`, `pool_request.rs`). Logins and an
+//!   operator's commands have a small one of their own.
 //! - *Block reads*: device reads that an I/O thread makes with io_uring (`reads.rs`).
 //! - *Security*: whether a listener's connections speak TLS (`security.rs`, `tls_session.rs`). The first
 //!   bytes of a connection tell (`connection/opening.rs`).
@@ -84,7 +85,7 @@ use std::time::{Duration, Instant};
 
 use acceptor::Acceptor;
 pub use address_book::AddressLimits;
-use blocking_pool::BlockingPool;
+use blocking_pool::BlockingPools;
 pub use handler::{Handler, HangUp, LegacyAnswer, WireRequest};
 use inbox::{Inbox, Urgency};
 use io_thread::IoThread;
@@ -112,7 +113,7 @@ pub struct Limits {
     pub io_threads: usize,
     /// The processors that they run on.
     pub placement: Placement,
-    /// Threads for requests that wait, at least 1. They are started on demand.
+    /// Threads for requests of normal priority that wait, at least 1. They are started on demand.
     pub blocking_threads: usize,
     /// Block reads that each I/O thread has under way, 0 to 4,096. With 0, requests that need the device wait
     /// in blocking threads.
@@ -132,7 +133,7 @@ pub struct Network<H: Handler> {
     threads: Vec<JoinHandle<()>>,
     inboxes: Vec<Arc<Inbox<ThreadMessage<H::Session>>>>,
     connections: Arc<AtomicUsize>,
-    pool: BlockingPool,
+    pools: BlockingPools,
 }
 
 impl<H: Handler> Network<H> {
@@ -141,12 +142,12 @@ impl<H: Handler> Network<H> {
     /// # Errors
     /// The kernel has no more threads or file descriptors.
     pub fn start(handler: Arc<H>, listeners: Vec<Listener>, limits: Limits) -> io::Result<Network<H>> {
-        let pool = BlockingPool::new(limits.blocking_threads);
+        let pools = BlockingPools::new(limits.blocking_threads);
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let processors = placement::processors(limits.placement, limits.io_threads);
         for (number, processor) in processors.into_iter().enumerate() {
-            let io_thread = IoThread::new(Arc::clone(&handler), pool.clone(), limits)?;
+            let io_thread = IoThread::new(Arc::clone(&handler), pools.clone(), limits)?;
             inboxes.push(io_thread.inbox());
             let name = format!("pando-io-{number}");
             threads.push(thread::Builder::new().name(name).spawn(move || {
@@ -158,11 +159,12 @@ impl<H: Handler> Network<H> {
         }
         let permits = Permits::new(limits.connections, limits.io_threads, limits.of_address);
         let connections = permits.count();
-        let acceptor = Acceptor::new(listeners, permits, inboxes.clone())?;
+        let on_refusal = Box::new(move || handler.rejected());
+        let acceptor = Acceptor::new(listeners, permits, inboxes.clone(), on_refusal)?;
         let acceptor_inbox = acceptor.inbox();
         let acceptor =
             thread::Builder::new().name("pando-accept".to_owned()).spawn(move || acceptor.run())?;
-        Ok(Network { acceptor, acceptor_inbox, threads, inboxes, connections, pool })
+        Ok(Network { acceptor, acceptor_inbox, threads, inboxes, connections, pools })
     }
 
     /// The number of connections.
@@ -170,9 +172,9 @@ impl<H: Handler> Network<H> {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The number of threads in the blocking pool.
+    /// The number of threads in the blocking pools.
     pub fn blocking_threads(&self) -> usize {
-        self.pool.threads()
+        self.pools.threads()
     }
 
     /// Stops. Listeners and idle connections close at once. Requests under way have the time `grace` to be

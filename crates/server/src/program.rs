@@ -28,7 +28,7 @@ use clap::{ArgMatches, Command};
 
 use failure::{FailureForm, UsageError, address_of_holder, folder_in_use, print_failure};
 
-use crate::configuration::{ConfigurationError, Origin};
+use crate::configuration::ConfigurationError;
 use crate::error_text::tell_line;
 use crate::file_modes::restrict_files;
 use crate::transfer::TransferError;
@@ -44,12 +44,13 @@ const EXAMPLES: &str = "Examples:
   mongosh mongodb://127.0.0.1:27017
       talk to it
 
-Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line; 130 interrupted (Ctrl-C).";
+Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line, or a wrong configuration of the server; 130 interrupted
+(Ctrl-C).";
 
 /// Subcommands whose output is about the program and has no data of anybody.
 const ABOUT_THE_PROGRAM: [&str; 3] = ["completions", "man", "options"];
 
-/// The exit code for a wrong command line.
+/// The exit code for a wrong command line or configuration: trying again does not help.
 const EXIT_CODE_USAGE: u8 = 2;
 
 /// Has a write beyond the file size limit of the process (`ulimit -f`) fail, as one to a full disk does. The
@@ -114,12 +115,10 @@ fn form_of(matches: &ArgMatches) -> FailureForm {
     }
 }
 
-/// Whether the command line itself is the fault, and not the state of a store or a file.
+/// Whether the command line or the configuration is the fault, and not the state of a store or a file.
 fn is_wrong_command_line(error: &(dyn std::error::Error + 'static)) -> bool {
-    let is_wrong_flag =
-        matches!(error.downcast_ref(), Some(ConfigurationError::Value { origin: Origin::Flag(_), .. }));
     let is_wrong_uri = error.downcast_ref().is_some_and(TransferError::is_wrong_uri);
-    error.is::<UsageError>() || is_wrong_flag || is_wrong_uri
+    error.is::<UsageError>() || error.is::<ConfigurationError>() || is_wrong_uri
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {

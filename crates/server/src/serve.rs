@@ -19,6 +19,7 @@ mod listening;
 mod log_tail_layer;
 mod logging;
 mod privileges;
+mod service_manager;
 mod shutdown_signal;
 mod store_watch;
 mod transport;
@@ -36,8 +37,8 @@ use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
 use logging::ProcessLog;
 use pando_commands::{
-    AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
-    ServerStop, StartParameterError,
+    AccessControl, AuditTrail, CertificateRotation, LocalhostException, LogLine, LogSeverity, LogTail,
+    MONGODB_VERSION, Persona, ServerStop, StartParameterError,
 };
 use pando_encryption::{Encryption, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
@@ -45,6 +46,7 @@ use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
     inspect_folder, open_commands,
 };
+use service_manager::{Notice, ServiceManager};
 use shutdown_signal::ShutdownSignal;
 use store_watch::StoreWatch;
 use tracing::{error, info, warn};
@@ -166,7 +168,8 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let log = logging::start(configuration);
     log_doubts(configuration);
     let begun = Instant::now();
-    file_limit::raise(configuration.max_connections);
+    let max_connections = file_limit::raise(configuration.max_connections);
+    let configuration = &Configuration { max_connections, ..configuration.clone() };
     let (tls, encryption) = restrict_process(configuration)?;
     let wanted_trail = audit::wanted(configuration)?;
     // Before the folder is made, and before the socket is in it.
@@ -200,20 +203,12 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
     let watch = watch(configuration, &handler)?;
     tell_of_service(configuration, &endpoints, begun);
-    if handler.commands().persona() == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
-        info!(
-            "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
-             for them with --advertise, or set directConnection=true in their connection strings"
-        );
-    }
-    if configuration.access_control == AccessControl::On && handler.commands().lacks_accounts() {
-        info!(
-            "there are no users yet: make the first one with 'pando user add NAME --uri …' or createUser on admin, from this \
-             machine; until then clients can do nothing else"
-        );
-    }
+    advise(configuration, handler.commands());
     banner::print(configuration, &endpoints, found);
+    let manager = ServiceManager::of_environment();
+    manager.tell(Notice::Ready);
     signal.wait();
+    manager.tell(Notice::Stopping);
     info!(connections = network.connections(), "stopping");
     handler.commands().audit_shutdown();
     if network.connections() > 0 {
@@ -277,6 +272,25 @@ fn tell_of_service(configuration: &Configuration, endpoints: &[String], begun: I
              machines away with a firewall",
             endpoints.join(" or ")
         );
+    }
+}
+
+/// Tells the log what a person who sets the server up may not know.
+fn advise(configuration: &Configuration, commands: &Commands) {
+    if commands.persona() == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
+        info!(
+            "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
+             for them with --advertise, or set directConnection=true in their connection strings"
+        );
+    }
+    if configuration.access_control == AccessControl::On && commands.lacks_accounts() {
+        let way = match configuration.monitoring.localhost_exception {
+            LocalhostException::Granted => {
+                "with 'pando user add NAME --uri …' or createUser on admin, from this machine"
+            }
+            LocalhostException::Refused => "with 'pando user add NAME --data …' while the server is stopped",
+        };
+        info!("there are no users yet: make the first one {way}; until then clients can do nothing else");
     }
 }
 
@@ -461,10 +475,12 @@ fn open_store(
         query_threads: configuration.query_threads.unwrap_or(processors),
         command_line: std::env::args().collect(),
         address: endpoints.first().cloned().unwrap_or_default(),
+        unix_socket: listening::unix_socket_uri(endpoints),
         persona: configuration.persona.clone(),
         test_commands: configuration.test_commands,
         default_layout: configuration.default_layout,
         access_control: configuration.access_control,
+        localhost_exception: configuration.monitoring.localhost_exception,
         plain_logins: configuration.transport.plain_logins,
         host,
         connections_max: configuration.max_connections,

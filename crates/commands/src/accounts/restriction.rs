@@ -23,6 +23,13 @@ impl Ends {
     pub fn is_this_machine(self) -> bool {
         self.client.is_none_or(|client| client.to_canonical().is_loopback())
     }
+
+    /// Whether the client is on this machine, by whatever address: one that comes from the address that it
+    /// connects to is there, too.
+    pub fn share_a_machine(self) -> bool {
+        let canonical = |address: Option<IpAddr>| address.map(|address| address.to_canonical());
+        self.is_this_machine() || canonical(self.client) == canonical(self.server)
+    }
 }
 
 /// One element of the list.

@@ -4,12 +4,12 @@
 //! backup is left out. The reply has `moment` (the last commit in the backup), `incremental` and `bytes`.
 //! Only clients on the same machine may ask for it, because it writes wherever the server may.
 
-use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 
 use pando_catalog::{BackupExtent, BackupRequest};
 use pando_document::DocumentWriter;
 
+use crate::accounts::Ends;
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -21,7 +21,7 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
-    check_peer(context.connection.peer())?;
+    check_ends(context.connection.ends(), &context.shared.options.unix_socket)?;
     let (mut to, mut since) = (None, None);
     for argument in Arguments::of_command("pandoBackup", request.body) {
         let argument = argument?;
@@ -46,14 +46,16 @@ pub(crate) fn run(
 
 /// A client on another machine must not choose where the server writes. Unix sockets and callers in this
 /// process have no network address.
-fn check_peer(peer: &str) -> Result<(), CommandError> {
-    match peer.parse::<SocketAddr>() {
-        Ok(address) if !address.ip().to_canonical().is_loopback() => Err(CommandError::failed(
-            ErrorCode::Unauthorized,
-            "pandoBackup writes files of the server's machine: ask for it from there",
-        )),
-        _ => Ok(()),
+fn check_ends(ends: Ends, unix_socket: &str) -> Result<(), CommandError> {
+    if ends.share_a_machine() {
+        return Ok(());
     }
+    let socket = match unix_socket {
+        "" => String::new(),
+        uri => format!(", such as by {uri}"),
+    };
+    let reason = format!("pandoBackup writes files of the server's machine: ask for it from there{socket}");
+    Err(CommandError::failed(ErrorCode::Unauthorized, reason))
 }
 
 /// A backup within the store's own folder is lost with it. Links are not followed.
@@ -112,12 +114,25 @@ mod tests {
 
     #[test]
     fn only_clients_of_the_same_machine_may_have_files_written() {
-        for near in ["127.0.0.1:4711", "[::1]:4711", "[::ffff:127.0.0.1]:1", "/tmp/mongodb.sock", "embedded"]
-        {
-            assert!(check_peer(near).is_ok(), "{near}");
+        let check = |client: &str, server: &str| {
+            let [client, server] = [client, server].map(|address| address.parse().ok());
+            check_ends(Ends { client, server }, "mongodb://%2Fsrv%2Fpando.sock")
+        };
+        for (client, server) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("::1", "::1"),
+            ("::ffff:127.0.0.1", "127.0.0.1"),
+            // The machine's own address, as in --uri mongodb://db.example.com.
+            ("10.0.0.7", "10.0.0.7"),
+            ("::ffff:10.0.0.7", "10.0.0.7"),
+            // A unix socket has no addresses.
+            ("", ""),
+        ] {
+            assert!(check(client, server).is_ok(), "{client} {server}");
         }
-        for far in ["10.0.0.7:4711", "[2001:db8::1]:4711"] {
-            assert!(check_peer(far).is_err(), "{far}");
+        for (client, server) in [("10.0.0.7", "10.0.0.8"), ("2001:db8::1", "::1"), ("10.0.0.7", "")] {
+            let refused = check(client, server).expect_err("it is elsewhere").to_string();
+            assert!(refused.contains("such as by mongodb://%2Fsrv%2Fpando.sock"), "{refused}");
         }
         assert!(absolute("to", "backups").is_err());
     }

@@ -1,4 +1,5 @@
-//! The end of a connection: the cursor of its stream, and the note for those who look after lost clients.
+//! The end of a connection, or its refusal: the cursor of its stream, and the note for those who look after
+//! lost clients.
 
 use super::Commands;
 use crate::connection::FurtherReplies;
@@ -8,6 +9,11 @@ use crate::shared_state::SharedState;
 use crate::{ConnectionState, StreamState};
 
 impl Commands {
+    /// Counts a connection that the network has closed as it came, because there were too many.
+    pub fn connection_rejected(&self) {
+        self.shared.counters.count_rejection();
+    }
+
     /// Ends a connection of the network. Where a stream of batches is abandoned, its cursor is closed.
     pub fn disconnected(&self, connection: ConnectionState, stream: StreamState) {
         if let (StreamState::Abandoned, FurtherReplies::Batches { cursor }) =

@@ -15,7 +15,8 @@ use crate::{ErrorCode, registry};
 impl Commands {
     /// Logs the damage that a request has met, and notes it for the counters.
     pub(super) fn tell_of_damage(&self, aftermath: &mut Aftermath<'_>) {
-        let is_damage = |failure: &&Failure| failure.code == ErrorCode::DataCorruptionDetected;
+        let of_device = [ErrorCode::DataCorruptionDetected, ErrorCode::FileStreamFailed];
+        let is_damage = |failure: &&Failure| of_device.contains(&failure.code);
         if let Some(failure) = aftermath.failure.as_ref().filter(is_damage) {
             aftermath.notes.damage = Some(failure.message.clone());
         }

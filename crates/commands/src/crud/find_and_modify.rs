@@ -75,7 +75,12 @@ pub(crate) fn run(
     let parts = parse(request.body)?;
     context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;
+    if parts.projection.is_some_and(may_take_long) {
+        // It is evaluated when the change has been committed, and the request must not begin anew then.
+        context.require_may_block()?;
+    }
     let scope = context.parse_scope().with_let(parts.variables)?;
+    let unhurried = context.unhurried_scope().with_let(parts.variables)?;
     if let Some(session) = &context.session_use {
         session.check_statements(1)?;
     }
@@ -93,12 +98,12 @@ pub(crate) fn run(
             Some(lease) => lease,
             None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
             None => {
-                parts.check_alone(&*parts.collation.scope_in(&scope, None)?)?;
+                parts.check_alone(&*parts.collation.scope_in(&unhurried, None)?)?;
                 return Ok(Outcome::default());
             }
         };
         let mut work = context.begin_work()?;
-        let scope = parts.collation.scope_in(&scope, Some(&lease))?;
+        let scope = parts.collation.scope_in(&unhurried, Some(&lease))?;
         let outcome = modify(context, &lease, work.writer(), &parts, &scope)?;
         remember(context, &parts, &outcome);
         context.commit_work(work)?;
@@ -118,6 +123,14 @@ pub(crate) fn run(
         None => Cow::Borrowed(&scope),
     };
     write_reply(reply, &parts, &outcome, &scope)
+}
+
+/// Whether a projection may have expressions, or asks the filter again.
+fn may_take_long(projection: &RawDocument) -> bool {
+    projection.iter().flatten().any(|(name, value)| {
+        let computes = matches!(value, RawValue::Document(_) | RawValue::Array(_) | RawValue::String(_));
+        computes || name.ends_with(".$")
+    })
 }
 
 /// The outcome that an earlier request with the same number has had.

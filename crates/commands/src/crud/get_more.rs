@@ -7,6 +7,7 @@ use pando_access::{Action, Target};
 use pando_catalog::{BlockingMode, Interruption};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::QueryError;
+use pando_query::expression::EvaluationWatch;
 
 use crate::arguments::{Arguments, missing, whole, wrong_type};
 use crate::connection::FurtherReplies;
@@ -230,9 +231,10 @@ fn answer(
     cursor: &mut OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
-    // Stages cannot repeat a step, so that an evaluation cannot give its thread back on the way. A thread
-    // that may take long runs them from the begin of the batch.
-    if context.blocking == BlockingMode::CachedOnly && cursor.supply.source.has_stages() {
+    // Neither stages nor a projection can repeat a step, so that an evaluation cannot give its thread back on
+    // the way. A thread that may take long runs them from the begin of the batch.
+    let evaluates = || cursor.supply.watch.as_ref().is_some_and(EvaluationWatch::is_kept);
+    if context.blocking == BlockingMode::CachedOnly && (cursor.supply.source.has_stages() || evaluates()) {
         context.check()?;
         return Err(CommandError::WouldBlock(None));
     }

@@ -190,15 +190,6 @@ impl Batch<'_> {
                 Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                     return Err(CommandError::Failed(failure));
                 }
-                Err(CommandError::Failed(failure))
-                    if failure.code == ErrorCode::Overflow && stored_document::is_unreadable(document) =>
-                {
-                    // MongoDB does not even read such a message.
-                    return Err(CommandError::failed(
-                        ErrorCode::Overflow,
-                        "BSONObj exceeds maximum nested object depth: 200",
-                    ));
-                }
                 Err(CommandError::Failed(failure)) => {
                     transaction.rollback_to(savepoint);
                     push_failed(&mut part.failed, FailedWrite { index, failure: *failure });
@@ -254,6 +245,7 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
             ErrorCode::WriteConflict
                 | ErrorCode::QueryPlanKilled
                 | ErrorCode::OutOfDiskSpace
+                | ErrorCode::FileStreamFailed
                 | ErrorCode::TransactionTooLarge
                 | ErrorCode::ShutdownInProgress
                 | ErrorCode::LockTimeout

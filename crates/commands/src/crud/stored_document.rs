@@ -12,6 +12,19 @@ use crate::{CommandError, ErrorCode};
 /// Documents within one another that a stored document may have, itself not counted.
 const STORED_NESTING_MAX: usize = 179;
 
+/// The refusal of an inserted document, in MongoDB's words.
+const TOO_DEEP: &str = "cannot insert document because it exceeds 180 levels of nesting";
+
+/// Documents around a value of a measurement in its bucket: `control` and `min`.
+const BUCKET_NESTING: usize = 2;
+
+/// Checks a measurement of a time series, which is stored in a bucket and needs no `_id`.
+pub(super) fn check_measurement(document: &RawDocument) -> Result<(), CommandError> {
+    check_size(document.as_bytes().len())?;
+    let nesting_max = STORED_NESTING_MAX - BUCKET_NESTING;
+    check_nesting_within(document, nesting_max, TOO_DEEP)
+}
+
 /// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A
 /// timestamp of zero that stands in the document itself, not in one within it, becomes the time where the
 /// request fills them.
@@ -22,7 +35,7 @@ pub(super) fn prepare(
     out: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
     check_size(document.as_bytes().len())?;
-    check_nesting(document, "cannot insert document because it exceeds 180 levels of nesting")?;
+    check_nesting(document, TOO_DEEP)?;
     let survey = Survey::of(document)?;
     if let Some(id) = survey.id {
         check_id(id)?;
@@ -67,17 +80,20 @@ pub(super) fn prepare_upserted(
 }
 
 fn check_nesting(document: &RawDocument, sentence: &str) -> Result<(), CommandError> {
-    let limits = Limits { bytes_max: Limits::MESSAGE.bytes_max, nesting_max: STORED_NESTING_MAX };
+    check_nesting_within(document, STORED_NESTING_MAX, sentence)
+}
+
+fn check_nesting_within(
+    document: &RawDocument,
+    nesting_max: usize,
+    sentence: &str,
+) -> Result<(), CommandError> {
+    let limits = Limits { bytes_max: Limits::MESSAGE.bytes_max, nesting_max };
     match validate(document.as_bytes(), &limits) {
         Ok(()) => Ok(()),
         Err(DocumentError::TooDeep { .. }) => Err(CommandError::failed(ErrorCode::Overflow, sentence)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether a document that could not be stored is nested so deeply that its message could not be read.
-pub(super) fn is_unreadable(document: &RawDocument) -> bool {
-    matches!(validate(document.as_bytes(), &Limits::MESSAGE), Err(DocumentError::TooDeep { .. }))
 }
 
 /// Whether timestamps of a document are still to be set.

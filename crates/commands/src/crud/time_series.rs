@@ -1,11 +1,13 @@
 //! Inserts into a time series: measurements become buckets of the collection `system.buckets.NAME`.
 //!
 //! # Steps of a batch
-//! 1. Measurements without a time are refused. The others are grouped by meta value and window.
+//! 1. Measurements that have no time, or could not be stored as documents, are refused. The others are
+//!    grouped by meta value and window.
 //! 2. A group becomes buckets of at most [`ROWS_MAX`] measurements. Where seven buckets of its tier are
 //!    remembered (a tier has eight times as many measurements as the one below), they are merged with it: an
 //!    insert of one measurement a time writes each about four times, and not each time the whole bucket.
 //!    When the next window of a meta value begins, the buckets that are left of the one before become one.
+//!    Buckets whose sum would be too large to be one ([`fits`]) stay as they are.
 //! 3. One commit writes the new buckets and removes the merged ones. So an acknowledged measurement is as
 //!    durable as any document.
 //!
@@ -17,22 +19,29 @@ use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, ObjectId, RawDocument, RawDocumentBuf, RawValue};
-use pando_query::time_series::{BUCKETS_PREFIX, Series};
+use pando_query::time_series::{BUCKETS_PREFIX, FieldNames, ROWS_MAX, Series};
 
+use super::stored_document;
 use super::write_reply::{FailedWrite, Order, push_failed};
 use crate::context::Context;
-use crate::error::{Failure, write_failure};
-use crate::open_buckets::{BucketRun, RunKey};
+use crate::error::write_failure;
+use crate::open_buckets::{BucketRun, BucketSize, RunKey};
 use crate::{CommandError, ErrorCode, unit_of_work};
 
-/// The most measurements of a bucket, as in MongoDB.
-const ROWS_MAX: usize = 1000;
-/// The most bytes of the measurements of a bucket, unless it is one.
+/// The most bytes of the measurements of a bucket, unless it is one or has been merged.
 const BYTES_MAX: usize = 125 * 1024;
+/// The most bytes of the measurements of a merged bucket. Its document has the least and the greatest value
+/// of each field besides, and has to stay within 16 MiB.
+const MERGED_BYTES_MAX: usize = 3 << 20;
+/// The most measurements times fields of a merged bucket: a field that some measurements lack costs a bit for
+/// each of them.
+const MERGED_CELLS_MAX: usize = 4_000_000;
 /// Buckets of one tier that are merged with the next of it.
 const RUNS_MERGED: usize = 7;
 /// A bucket with so many measurements takes no more.
 const ROWS_FULL: usize = 512;
+/// A bucket with so many bytes takes no more.
+const BYTES_FULL: usize = MERGED_BYTES_MAX / 2;
 
 /// The measurements of a meta value and a window.
 type Groups = BTreeMap<(i64, Vec<u8>), Vec<RawDocumentBuf>>;
@@ -105,19 +114,16 @@ fn grouped(
             inserted += 1;
             continue;
         }
-        let Some(time) = series.time_of(document)? else {
-            let failure = Failure::new(
-                ErrorCode::BadValue,
-                format!(
-                    "'{}' must be present and contain a valid BSON UTC datetime value",
-                    series.time_field
-                ),
-            );
-            push_failed(&mut failed, FailedWrite { index, failure });
-            if order == Order::Ordered {
-                break;
+        let time = match checked_time(series, document) {
+            Ok(time) => time,
+            Err(CommandError::Failed(failure)) => {
+                push_failed(&mut failed, FailedWrite { index, failure: *failure });
+                if order == Order::Ordered {
+                    break;
+                }
+                continue;
             }
-            continue;
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
         };
         let mut meta = Vec::new();
         if let Some(value) = series.meta_of(document)? {
@@ -130,6 +136,18 @@ fn grouped(
         }
     }
     Ok((inserted, failed, groups))
+}
+
+/// The time of a measurement that can be stored.
+fn checked_time(series: &Series, document: &RawDocument) -> Result<i64, CommandError> {
+    stored_document::check_measurement(document)?;
+    let time = series.time_of(document)?;
+    time.ok_or_else(|| {
+        CommandError::failed(
+            ErrorCode::BadValue,
+            format!("'{}' must be present and contain a valid BSON UTC datetime value", series.time_field),
+        )
+    })
 }
 
 /// Appends the key of the runs of a meta value: a document of the value with an empty name.
@@ -173,8 +191,8 @@ struct GroupWriter<'w, 'c> {
 impl GroupWriter<'_, '_> {
     /// Merges the runs of a window that has ended into one bucket, where they fit.
     fn end(&self, transaction: &mut WriteTransaction, runs: Vec<BucketRun>) -> Result<(), CommandError> {
-        let sum: usize = runs.iter().map(|run| run.rows).sum();
-        if runs.len() < 2 || sum > ROWS_MAX {
+        let sum = runs.iter().fold(BucketSize::default(), |sum, run| sum.with(run.size));
+        if runs.len() < 2 || !fits(sum) {
             return Ok(());
         }
         let mut rows = Vec::new();
@@ -215,17 +233,19 @@ impl GroupWriter<'_, '_> {
         mut rows: Vec<RawDocumentBuf>,
         runs: &mut Vec<BucketRun>,
     ) -> Result<(), CommandError> {
-        while let Some(first) = first_merged(runs, rows.len()) {
+        let mut size = size_of_rows(&rows)?;
+        while let Some(merged) = taken_for_merge(runs, size) {
             let mut older = Vec::new();
-            for run in runs.split_off(first) {
+            for run in merged {
                 self.take_bucket(transaction, run, &mut older)?;
             }
             older.append(&mut rows);
             rows = older;
+            size = size_of_rows(&rows)?;
         }
         let id = self.put_bucket(transaction, &rows)?;
-        if rows.len() < ROWS_FULL {
-            runs.push(BucketRun { id, rows: rows.len() });
+        if !is_full(size) {
+            runs.push(BucketRun { id, size });
         }
         Ok(())
     }
@@ -282,34 +302,99 @@ impl GroupWriter<'_, '_> {
     }
 }
 
-/// The first of the runs that are merged with a bucket of so many measurements; `None` where it stays alone.
-fn first_merged(runs: &[BucketRun], rows: usize) -> Option<usize> {
-    let tier = |rows: usize| rows.max(1).ilog(RUNS_MERGED + 1);
-    let same = runs.iter().rev().take_while(|run| tier(run.rows) == tier(rows)).take(RUNS_MERGED);
-    let (count, sum) = same.fold((0, rows), |(count, sum), run| (count + 1, sum + run.rows));
-    (count == RUNS_MERGED && sum <= ROWS_MAX).then(|| runs.len() - RUNS_MERGED)
+/// The size of measurements.
+fn size_of_rows(rows: &[RawDocumentBuf]) -> Result<BucketSize, CommandError> {
+    let (mut names, mut bytes) = (FieldNames::default(), 0);
+    for row in rows {
+        bytes += row.as_bytes().len();
+        names.begin_measurement();
+        for field in row.iter() {
+            names.place_of(field?.0);
+        }
+    }
+    Ok(BucketSize { rows: rows.len(), bytes, fields: names.count() })
+}
+
+/// Whether measurements may become one bucket by a merge.
+fn fits(sum: BucketSize) -> bool {
+    sum.rows <= ROWS_MAX && sum.bytes <= MERGED_BYTES_MAX && sum.rows * sum.fields <= MERGED_CELLS_MAX
+}
+
+/// Whether a bucket takes no more measurements.
+fn is_full(size: BucketSize) -> bool {
+    size.rows >= ROWS_FULL || size.bytes >= BYTES_FULL
+}
+
+/// Takes the runs that are merged with a bucket of some size; `None` where it stays alone. Where they would
+/// not fit into one bucket with it, they are forgotten.
+fn taken_for_merge(runs: &mut Vec<BucketRun>, size: BucketSize) -> Option<Vec<BucketRun>> {
+    let tier = |size: BucketSize| size.rows.max(1).ilog(RUNS_MERGED + 1);
+    let same = runs.iter().rev().take_while(|run| tier(run.size) == tier(size)).take(RUNS_MERGED);
+    let (count, sum) = same.fold((0, size), |(count, sum), run| (count + 1, sum.with(run.size)));
+    let taken = (count == RUNS_MERGED).then(|| runs.split_off(runs.len() - RUNS_MERGED))?;
+    fits(sum).then_some(taken)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Inserts of one measurement each, of so many bytes.
+    struct Inserts {
+        runs: Vec<BucketRun>,
+        /// Each bucket that was written.
+        written: Vec<BucketSize>,
+    }
+
+    fn single_inserts(measurements: usize, bytes: usize) -> Inserts {
+        let (mut runs, mut written) = (Vec::<BucketRun>::new(), Vec::new());
+        for _ in 0..measurements {
+            let mut size = BucketSize { rows: 1, bytes, fields: 50 };
+            while let Some(merged) = taken_for_merge(&mut runs, size) {
+                let fields = size.fields;
+                size = merged.iter().fold(size, |size, run| size.with(run.size));
+                size.fields = fields;
+            }
+            written.push(size);
+            if !is_full(size) {
+                runs.push(BucketRun { id: ObjectId::from_bytes([0; 12]), size });
+            }
+            assert!(runs.len() <= 4 * RUNS_MERGED, "{} runs of {bytes} bytes", runs.len());
+        }
+        Inserts { runs, written }
+    }
+
     #[test]
     fn single_measurements_end_in_full_buckets_and_are_written_few_times() {
-        let (mut runs, mut written, mut full) = (Vec::<BucketRun>::new(), 0, 0);
-        for _ in 0..4096 {
-            let mut rows = 1;
-            while let Some(first) = first_merged(&runs, rows) {
-                rows += runs.split_off(first).iter().map(|run| run.rows).sum::<usize>();
-            }
-            written += rows;
-            match rows >= ROWS_FULL {
-                true => full += 1,
-                false => runs.push(BucketRun { id: ObjectId::from_bytes([0; 12]), rows }),
-            }
-            assert!(runs.len() <= 3 * RUNS_MERGED);
-        }
-        assert!(full == 8 && written <= 4 * 4096, "{full} full ones, {written} rows written");
+        let Inserts { runs, written } = single_inserts(4096, 100);
+        let full = written.iter().filter(|size| is_full(**size)).count();
+        let rows: usize = written.iter().map(|size| size.rows).sum();
+        assert!(full == 8 && rows <= 4 * 4096, "{full} full ones, {rows} rows written");
         assert!(runs.is_empty());
+    }
+
+    #[test]
+    fn large_measurements_are_merged_as_far_as_a_document_holds_them() {
+        for bytes in [40_000, 300_000, 500_000, 2_000_000, 15_000_000] {
+            let written = single_inserts(2_000, bytes).written;
+            assert!(written.iter().all(|size| size.rows == 1 || size.bytes <= MERGED_BYTES_MAX), "{bytes}");
+            let merged = written.iter().filter(|size| size.rows > 1).count();
+            assert_eq!(merged > 0, bytes * (RUNS_MERGED + 1) <= MERGED_BYTES_MAX, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn measurements_of_ever_new_fields_are_merged_as_far_as_their_gaps_are_few() {
+        let row = |at: usize| {
+            let mut bytes = Vec::new();
+            let mut writer = DocumentWriter::begin(&mut bytes);
+            (0..1_000).for_each(|field| writer.append(&format!("{at} {field}"), RawValue::Null));
+            writer.finish();
+            RawDocumentBuf::from_vec(bytes).expect("a document")
+        };
+        let rows: Vec<RawDocumentBuf> = (0..64).map(row).collect();
+        let size = size_of_rows(&rows).expect("the size of documents");
+        assert_eq!((size.rows, size.fields), (64, 64_000));
+        assert!(!fits(size) && fits(size_of_rows(&rows[..32]).expect("the size of documents")));
     }
 }

@@ -16,6 +16,7 @@ use pando_document::{DocumentWriter, RawValue, Value, doc};
 pub use self::value::size_text;
 pub(in crate::diagnostic) use self::value::text_of;
 use self::value::{flag, seconds_above, seconds_from, whole_number};
+use crate::access::LocalhostException;
 use crate::accounts::store::SCHEMA_VERSION;
 use crate::context::Context;
 use crate::fail_points::TestCommands;
@@ -64,6 +65,11 @@ const PARAMETERS: &[Parameter] = &[
             let milliseconds = whole_number(name, value)?;
             change(move |context| context.shared.cursors.set_timeout_ms(milliseconds))
         }),
+    },
+    Parameter {
+        name: "enableLocalhostAuthBypass",
+        show: |context| (context.shared.options.localhost_exception == LocalhostException::Granted).into(),
+        setting: Setting::AtStart,
     },
     Parameter {
         name: "enableTestCommands",

@@ -170,12 +170,15 @@ fn write_snapshots(context: &Context<'_>, pando: &mut DocumentWriter<'_>) {
     for (name, number) in [
         ("open", whole_number(figures.open)),
         ("oldestSeconds", whole_number(figures.oldest_age.as_secs())),
-        ("pinnedCommits", whole_number(figures.pinned_commits)),
         ("held", whole_number(held.all().len() as u64)),
         ("heldWindowSeconds", whole_number(held.window().as_secs())),
         ("tooOld", held.too_old()),
     ] {
         snapshots.append_i64(name, number);
+    }
+    // The timestamps of some engines do not count commits.
+    if let Some(pinned) = figures.pinned_commits {
+        snapshots.append_i64("pinnedCommits", whole_number(pinned));
     }
     snapshots.finish();
 }

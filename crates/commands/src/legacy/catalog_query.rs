@@ -6,7 +6,7 @@
 
 use pando_access::{Action, Target};
 use pando_catalog::Collection;
-use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{DocumentWriter, NESTING_MAX, RawDocument, RawDocumentBuf, RawValue, is_nested_beyond};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::projection::Projection;
@@ -143,6 +143,12 @@ fn select(
     now_ms: i64,
     out: &mut Vec<u8>,
 ) -> Result<usize, WriteFailure> {
+    // These become no command, whose nesting is looked at.
+    let mut given = query.projection.into_iter().chain([query.query]);
+    if given.any(|part| is_nested_beyond(part, NESTING_MAX)) {
+        let sentence = format!("BSONObj exceeds maximum nested object depth: {NESTING_MAX}");
+        return Err(refusal(ErrorCode::Overflow, sentence));
+    }
     let parts = QueryParts::read(query.query)?;
     if parts.wish == Wish::Explanation {
         let sentence = "a query of the catalog has no plan to explain";

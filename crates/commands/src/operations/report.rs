@@ -210,7 +210,7 @@ fn write_cursor(cursor: &CursorFacts, user: Option<i32>, out: &mut DocumentWrite
     inner.append_date_time("lastAccessDate", figures.used_ms);
     inner.append_i64("nDocsReturned", figures.returned);
     inner.append_i64("nBatchesReturned", figures.batches);
-    inner.append_bool("noCursorTimeout", cursor.expiry == Expiry::Never);
+    inner.append_bool("noCursorTimeout", cursor.expiry != Expiry::TimesOut);
     inner.append_bool("tailable", false);
     inner.append_bool("awaitData", false);
     inner.append_raw_document("originatingCommand", &cursor.command);

@@ -10,6 +10,9 @@ use serde::de::DeserializeOwned;
 use super::{in_session, options};
 use crate::{Cursor, Database, Error, Hint};
 
+/// The collection of a cursor over a database.
+const COLLECTIONLESS: &str = "$cmd.aggregate";
+
 /// A pipeline over a collection. Its results are [`Document`]s, or values of the type of
 /// [`Aggregate::with_type`].
 #[must_use = "an action does nothing until it is run"]
@@ -26,8 +29,22 @@ impl<'c> Aggregate<'c, Document> {
         collection: &'c str,
         pipeline: impl IntoIterator<Item = Document>,
     ) -> Self {
+        Aggregate::over(database, collection, collection.into(), pipeline)
+    }
+
+    /// A pipeline whose first stage makes documents itself.
+    pub(crate) fn of_database(database: &'c Database, pipeline: impl IntoIterator<Item = Document>) -> Self {
+        Aggregate::over(database, COLLECTIONLESS, Bson::Int32(1), pipeline)
+    }
+
+    fn over(
+        database: &'c Database,
+        collection: &'c str,
+        source: Bson,
+        pipeline: impl IntoIterator<Item = Document>,
+    ) -> Self {
         let stages: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
-        let command = doc! { "aggregate": collection, "pipeline": stages, "cursor": {} };
+        let command = doc! { "aggregate": source, "pipeline": stages, "cursor": {} };
         Aggregate { database: Cow::Borrowed(database), collection, command, results: PhantomData }
     }
 }
@@ -43,7 +60,7 @@ impl<'c, T> Aggregate<'c, T> {
         /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
         /// Needs the feature `collation`.
         collation(Document) => "collation";
-        /// The time after which the aggregation ends with an error.
+        /// The time after which the aggregation ends with an error. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
         /// Variables for the expressions of the pipeline.
         let_vars(Document) => "let";

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use bson::{Bson, Document, doc};
 
 use crate::client_session::SessionState;
-
-use crate::reply::{number, write_errors};
+use crate::reply::{number, refused_writes, write_errors};
 use crate::results::SummaryBulkWriteResult;
 use crate::write_model::{Statement, StatementKind};
 use crate::{ClientSession, Error, Namespace, Pando, WriteModel};
@@ -59,43 +58,46 @@ impl<'s> BulkWrite<'s> {
     ///
     /// # Errors
     /// A model that is wrong in itself, before anything is written. [`Error::BulkWrite`] with the places of
-    /// the writes that failed and the counts of the others. A closed store.
+    /// the writes that failed and the counts of the others. A refusal of the whole call, before which nothing
+    /// is written, as itself. A closed store.
     pub fn run(self) -> Result<SummaryBulkWriteResult, Error> {
         let mut done = SummaryBulkWriteResult::default();
         let mut errors = Vec::new();
-        for group in groups(self.models)? {
+        // A failure ends a transaction, so that nothing of it has an effect.
+        let is_in_transaction = self.session.as_ref().is_some_and(|session| session.transaction().is_some());
+        let ends_at_first = self.ordered || is_in_transaction;
+        let groups = groups(self.models)?;
+        let is_single = groups.len() == 1;
+        for group in groups {
             let mut database = self.store.database(&group.namespace.db);
             if let Some(session) = &self.session {
                 database = database.in_session(Arc::clone(session));
             }
             let (verb, list) = group.kind.words();
-            let sent = group.statements.len() as u64;
+            let (first, sent) = (group.first, group.statements.len());
             let command =
                 doc! { verb: group.namespace.coll, list: group.statements, "ordered": self.ordered };
-            let reply = match database.write(command) {
-                Ok(reply) => reply,
-                Err(error) if done == SummaryBulkWriteResult::default() && errors.is_empty() => {
-                    return Err(error);
+            let failed = match database.write(command) {
+                Ok(reply) => {
+                    add(&mut done, group.kind, &reply);
+                    write_errors(&reply, |place| first + place)
                 }
-                Err(Error::Command { code, message, .. }) => {
-                    let index = group.first;
-                    errors.push(crate::WriteErrorDetail { index, code, message, details: None });
-                    if self.ordered {
-                        break;
-                    }
-                    continue;
-                }
-                Err(error) => return Err(error),
+                Err(error @ Error::Closed) if first == 0 => return Err(error),
+                Err(error) if first == 0 && (ends_at_first || is_single) => return Err(error),
+                Err(error) if ends_at_first => refused_writes(error, first..first + 1)?,
+                Err(error) => refused_writes(error, first..first + sent)?,
             };
-            add(&mut done, group.kind, &reply);
-            let failed = write_errors(&reply, |place| group.first + place);
-            debug_assert!(failed.len() as u64 <= sent);
+            debug_assert!(failed.len() <= sent);
             errors.extend(failed);
-            if self.ordered && !errors.is_empty() {
+            if ends_at_first && !errors.is_empty() {
                 break;
             }
         }
-        if errors.is_empty() { Ok(done) } else { Err(Error::BulkWrite { errors, done }) }
+        if errors.is_empty() {
+            return Ok(done);
+        }
+        let done = if is_in_transaction { SummaryBulkWriteResult::default() } else { done };
+        Err(Error::BulkWrite { errors, done })
     }
 }
 

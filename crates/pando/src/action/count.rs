@@ -35,7 +35,7 @@ impl<'c> CountDocuments<'c> {
         /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
         /// Needs the feature `collation`.
         collation(Document) => "collation";
-        /// The time after which the count ends with an error.
+        /// The time after which the count ends with an error. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
         /// A text for the profiler and the log.
         comment(bson::Bson) => "comment";

@@ -62,10 +62,11 @@ impl<'d> CreateCollection<'d> {
         self
     }
 
-    /// Makes the collection. One of that name with the same options is left as it is.
+    /// Makes the collection.
     ///
     /// # Errors
-    /// A collection of that name with other options; an option that is refused; a closed store.
+    /// A collection or view of that name, whatever its options: [`Error::Command`] with the code 48
+    /// (`NamespaceExists`). An option that is refused. A closed store.
     pub fn run(self) -> Result<(), Error> {
         self.database.write(self.command).map(drop)
     }

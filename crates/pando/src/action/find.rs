@@ -42,7 +42,7 @@ impl<'c, T> Find<'c, T> {
         /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
         /// Needs the feature `collation`.
         collation(Document) => "collation";
-        /// The time after which the search ends with an error.
+        /// The time after which the search ends with an error. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
         /// The keys of the index where the search begins; needs a hint.
         min(Document) => "min";
@@ -103,7 +103,7 @@ impl<'c, T> FindOne<'c, T> {
         /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
         /// Needs the feature `collation`.
         collation(Document) => "collation";
-        /// The time after which the search ends with an error.
+        /// The time after which the search ends with an error. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
         /// Variables for expressions of the filter.
         let_vars(Document) => "let";

@@ -24,7 +24,7 @@ macro_rules! shared_options {
             /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
             /// Needs the feature `collation`.
             collation(Document) => "collation";
-            /// The time after which the call ends with an error.
+            /// The time after which the call ends with an error. Zero is no limit.
             max_time(Duration) => "maxTimeMS";
             /// Variables for expressions of the filter and the update.
             let_vars(Document) => "let";

@@ -8,6 +8,7 @@ use bson::{Bson, Document, doc};
 
 use super::{in_session, options};
 use crate::documents_with_ids::DocumentsWithIds;
+use crate::reply::refused_writes;
 use crate::results::{InsertManyResult, InsertOneResult};
 use crate::{Database, Error, WriteErrorDetail};
 
@@ -32,7 +33,7 @@ impl<'c> InsertOne<'c> {
 
     options! { command:
         /// The time after which the insert ends with an error, also while it waits for a transaction that has
-        /// taken the same key of a unique index.
+        /// taken the same key of a unique index. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
     }
 
@@ -71,8 +72,8 @@ impl<'c> InsertMany<'c> {
 
     options! { command:
         /// The time after which the insert ends with an error, also while it waits for a transaction that has
-        /// taken the same key of a unique index. Many documents go in
-        /// several parts, each of which may take as long.
+        /// taken the same key of a unique index. Many documents go in several parts, each of which may take
+        /// as long. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
     }
 
@@ -86,19 +87,29 @@ impl<'c> InsertMany<'c> {
     ///
     /// # Errors
     /// [`Error::InsertMany`] with the documents that were refused, and the `_id` of those that are in the
-    /// collection: all before the first failure, and with `ordered(false)` those behind it, too.
+    /// collection: all before the first failure, and with `ordered(false)` those behind it, too. A refusal of
+    /// the whole call, before which no document is in, as itself.
     pub fn run(mut self) -> Result<InsertManyResult, Error> {
         let mut documents = self.documents?;
         if documents.is_empty() {
             return Err(Error::InvalidArgument("insert_many needs at least one document".to_owned()));
         }
-        let mut errors = Vec::new();
+        // A failure ends a transaction, so that nothing of it is in the collection.
+        let is_in_transaction = self.database.has_transaction();
+        let ends_at_first = self.ordered || is_in_transaction;
+        let mut errors: Vec<WriteErrorDetail> = Vec::new();
         self.command.insert("ordered", self.ordered);
-        for batch in documents.batches() {
-            let reply = self.database.insert(self.command.clone(), documents.bytes_of(&batch))?;
-            let failed = crate::reply::write_errors(&reply, |place| batch.first + place);
-            errors.extend::<Vec<WriteErrorDetail>>(failed);
-            if self.ordered && !errors.is_empty() {
+        let batches = documents.batches();
+        for batch in &batches {
+            let failed = match self.database.insert(self.command.clone(), documents.bytes_of(batch)) {
+                Ok(reply) => crate::reply::write_errors(&reply, |place| batch.first + place),
+                Err(error @ Error::Closed) if batch.first == 0 => return Err(error),
+                Err(error) if batch.first == 0 && (ends_at_first || batches.len() == 1) => return Err(error),
+                Err(error) if ends_at_first => refused_writes(error, batch.first..batch.first + 1)?,
+                Err(error) => refused_writes(error, batch.first..batch.end)?,
+            };
+            errors.extend(failed);
+            if ends_at_first && !errors.is_empty() {
                 break;
             }
         }
@@ -107,7 +118,8 @@ impl<'c> InsertMany<'c> {
             return Ok(InsertManyResult { inserted_ids });
         };
         let refused: BTreeSet<usize> = errors.iter().map(|error| error.index).collect();
-        inserted_ids.retain(|place, _| !refused.contains(place) && (!self.ordered || *place < first));
+        let is_in = |place: &usize| !refused.contains(place) && (!self.ordered || *place < first);
+        inserted_ids.retain(|place, _| !is_in_transaction && is_in(place));
         Err(Error::InsertMany { errors, inserted_ids })
     }
 }

@@ -52,7 +52,7 @@ impl<'c> ReplaceOne<'c> {
         /// A text for the profiler and the log.
         comment(bson::Bson) => "comment";
         /// The time after which the replacement ends with an error, also while it waits for a transaction
-        /// that has changed the same document.
+        /// that has changed the same document. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
     }
 

@@ -56,7 +56,7 @@ impl<'c> Update<'c> {
         /// A text for the profiler and the log.
         comment(Bson) => "comment";
         /// The time after which the update ends with an error, also while it waits for a transaction
-        /// that has changed the same document.
+        /// that has changed the same document. Zero is no limit.
         max_time(Duration) => "maxTimeMS";
     }
 

@@ -1,12 +1,14 @@
 //! The options of a server that `setParameter` and `profile` change while it runs.
 
-use pando_commands::{ProfilerOptions, TestCommands, is_parameter};
+use pando_commands::{LocalhostException, ProfilerOptions, TestCommands, is_parameter};
 
 use super::error::ValueError;
 use super::options::{OptionEntry, Shape, named_value, split_outside_brackets};
 
 /// MongoDB's parameter that is an option of its own here.
 const TEST_COMMANDS: &str = "enableTestCommands";
+/// A parameter that can be set at the start alone.
+const LOCALHOST_EXCEPTION: &str = "enableLocalhostAuthBypass";
 const LEVELS: &[&str] = &["0", "1", "2"];
 
 /// Parameters that are set at the start.
@@ -14,6 +16,8 @@ const LEVELS: &[&str] = &["0", "1", "2"];
 pub struct Monitoring {
     /// Names and values of parameters, in the order in which they are set.
     pub parameters: Vec<(String, String)>,
+    /// Whether a client on this machine may make the first user without a login.
+    pub localhost_exception: LocalhostException,
     /// The profiler.
     pub profiler: ProfilerOptions,
 }
@@ -28,16 +32,22 @@ pub(super) const MONITORING_OPTIONS: &[OptionEntry] = &[
         apply: |configuration, text| {
             let entries = split_outside_brackets(text).map(str::trim).filter(|entry| !entry.is_empty());
             let mut parameters = Vec::new();
+            let mut localhost_exception = LocalhostException::default();
             for entry in entries {
                 let (name, value) = named_value(entry).map_err(|_| ValueError::NamedParameter)?;
                 if name == TEST_COMMANDS {
                     let is_on = super::options::switch(&value)?;
                     configuration.test_commands = if is_on { TestCommands::On } else { TestCommands::Off };
+                } else if name == LOCALHOST_EXCEPTION {
+                    let is_on = super::options::switch(&value)?;
+                    localhost_exception =
+                        if is_on { LocalhostException::Granted } else { LocalhostException::Refused };
                 } else {
                     parameters.push((name, value));
                 }
             }
             configuration.monitoring.parameters = parameters;
+            configuration.monitoring.localhost_exception = localhost_exception;
             Ok(())
         },
     },

@@ -1,5 +1,8 @@
 //! The thread that accepts connections and gives each to the I/O thread that has the fewest.
 //!
+//! Where the process has no descriptor left, each listener is tried again after a pause. The unix socket
+//! comes first then, because an operator may come through it.
+//!
 //! One thread serves all listeners and sleeps nearly always. docs/decisions/0002-network-side.md says why
 //! there is no listener for each I/O thread.
 
@@ -33,6 +36,10 @@ pub(crate) struct Acceptor<S> {
     permits: Permits,
     threads: Vec<Arc<Inbox<ThreadMessage<S>>>>,
     refusals: Refusals,
+    /// Tells the handler of a refused connection.
+    on_refusal: Box<dyn Fn() + Send>,
+    /// Listeners with a connection that could not be accepted.
+    again: Vec<usize>,
     /// When a log line said that connections cannot be accepted.
     warned: Option<Instant>,
 }
@@ -42,6 +49,7 @@ impl<S: Send + 'static> Acceptor<S> {
         listeners: Vec<Listener>,
         permits: Permits,
         threads: Vec<Arc<Inbox<ThreadMessage<S>>>>,
+        on_refusal: Box<dyn Fn() + Send>,
     ) -> io::Result<Acceptor<S>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
@@ -52,7 +60,17 @@ impl<S: Send + 'static> Acceptor<S> {
                 Interest::READABLE,
             )?;
         }
-        Ok(Acceptor { poll, inbox, listeners, permits, threads, refusals: Refusals::default(), warned: None })
+        Ok(Acceptor {
+            poll,
+            inbox,
+            listeners,
+            permits,
+            threads,
+            refusals: Refusals::default(),
+            on_refusal,
+            again: Vec::new(),
+            warned: None,
+        })
     }
 
     /// The inbox, in which any message ends the acceptor.
@@ -64,7 +82,7 @@ impl<S: Send + 'static> Acceptor<S> {
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(16);
         while self.inbox.may_sleep() {
-            let polled = self.poll.poll(&mut events, self.refusals.report_due());
+            let polled = self.poll.poll(&mut events, self.sleep_max());
             self.inbox.awake();
             if let Err(error) = polled
                 && error.kind() != io::ErrorKind::Interrupted
@@ -72,16 +90,25 @@ impl<S: Send + 'static> Acceptor<S> {
                 error!("cannot wait for new connections ({error}); trying again; open connections go on");
                 thread::sleep(PAUSE);
             }
-            for event in &events {
-                if event.token() != WAKE_TOKEN {
-                    self.accept_all(event.token().0);
-                }
-            }
+            let reported = events.iter().map(|event| event.token()).filter(|token| *token != WAKE_TOKEN);
+            let mut due = std::mem::take(&mut self.again);
+            due.extend(reported.map(|token| token.0));
+            // The unix socket is the last of the listeners.
+            due.sort_unstable();
+            due.dedup();
+            due.into_iter().rev().for_each(|number| self.accept_all(number));
             self.refusals.report();
         }
     }
 
-    /// Accepts every connection that waits at one listener, because its event does not come a second time.
+    /// The longest time to the next thing to do, if there is one without an event.
+    fn sleep_max(&self) -> Option<Duration> {
+        let retry = (!self.again.is_empty()).then_some(PAUSE);
+        [retry, self.refusals.report_due()].into_iter().flatten().min()
+    }
+
+    /// Accepts every connection that waits at one listener, because its event does not come a second time. A
+    /// listener that gives none for now is tried again.
     fn accept_all(&mut self, number: usize) {
         loop {
             match self.listeners[number].accept() {
@@ -91,7 +118,10 @@ impl<S: Send + 'static> Acceptor<S> {
                         let message = ThreadMessage::Accepted(Accepted { stream, peer, permit, security });
                         self.threads[thread].push(message, Urgency::Now);
                     }
-                    Err(reason) => self.refusals.add(peer, reason),
+                    Err(reason) => {
+                        (self.on_refusal)();
+                        self.refusals.add(peer, reason);
+                    }
                 },
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
@@ -101,11 +131,8 @@ impl<S: Send + 'static> Acceptor<S> {
                     | io::ErrorKind::InvalidInput => {}
                     _ => {
                         self.warn_of(number, &error);
-                        thread::sleep(PAUSE);
-                        if !self.inbox.may_sleep() {
-                            return;
-                        }
-                        self.inbox.awake();
+                        self.again.push(number);
+                        return;
                     }
                 },
             }

@@ -1,4 +1,7 @@
-//! The blocking pool: threads for requests that have to wait, for the device or for a lock.
+//! The blocking pools: threads for requests that have to wait, for the device or for a lock.
+//!
+//! There are two, so that logins and the commands of an operator do not queue behind long requests that have
+//! taken every thread ([`Priority`]). RocksDB has two pools of background threads for the same reason.
 //!
 //! A thread is started when there is a job and no idle thread, up to a limit. It ends after ten idle seconds,
 //! so that a server whose data is all cached has no such thread.
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use pando_commands::Priority;
 use parking_lot::{Condvar, Mutex};
 use tracing::error;
 
@@ -18,6 +22,9 @@ use crate::error_text::panic_text;
 
 /// An idle thread ends after this time.
 const IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// Threads for requests of high priority. They are short, and each is started on demand only.
+const HIGH_PRIORITY_THREADS: usize = 4;
 
 /// Larger output buffers go back to the allocator after use.
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
@@ -32,7 +39,37 @@ pub(crate) struct Workspace {
 /// Work for one thread of the pool.
 pub(crate) type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// The pool. All clones are handles to one pool.
+/// One pool for each priority.
+#[derive(Clone)]
+pub(crate) struct BlockingPools {
+    normal: BlockingPool,
+    high: BlockingPool,
+}
+
+impl BlockingPools {
+    /// Pools without threads yet. The number is that of the threads of normal priority.
+    pub(crate) fn new(threads_max: usize) -> BlockingPools {
+        BlockingPools {
+            normal: BlockingPool::new(threads_max),
+            high: BlockingPool::new(HIGH_PRIORITY_THREADS),
+        }
+    }
+
+    /// The pool for requests of a priority.
+    pub(crate) fn of(&self, priority: Priority) -> &BlockingPool {
+        match priority {
+            Priority::Normal => &self.normal,
+            Priority::High => &self.high,
+        }
+    }
+
+    /// The number of threads, for tests and statistics.
+    pub(crate) fn threads(&self) -> usize {
+        self.normal.threads() + self.high.threads()
+    }
+}
+
+/// One pool. All clones are handles to it.
 #[derive(Clone)]
 pub(crate) struct BlockingPool {
     shared: Arc<Shared>,
@@ -53,7 +90,7 @@ struct State {
 
 impl BlockingPool {
     /// A pool without threads yet.
-    pub(crate) fn new(threads_max: usize) -> BlockingPool {
+    fn new(threads_max: usize) -> BlockingPool {
         assert!(threads_max > 0, "a pool needs at least one thread");
         let state = State { jobs: VecDeque::new(), threads: 0, idle: 0 };
         BlockingPool {
@@ -100,8 +137,7 @@ impl BlockingPool {
         }
     }
 
-    /// The number of threads, for tests and statistics.
-    pub(crate) fn threads(&self) -> usize {
+    fn threads(&self) -> usize {
         self.shared.state.lock().threads
     }
 }

@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pando_commands::{BlockingMode, StorageError, StreamState};
+use pando_commands::{BlockingMode, Priority, StorageError, StreamState};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
@@ -42,7 +42,7 @@ use super::handler::{Handler, HangUp};
 use super::permits::Permit;
 use super::phase::{Phase, WaitEnd};
 use super::pool_handoff::PoolHandoff;
-use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
+use super::pool_request::{PoolFrame, PoolOutcome, PoolReply, PoolRequest, start_wait};
 use super::reads::{ReadEnd, Taken};
 use super::responder::{Exchange, Response, Sequel};
 use super::security::Security;
@@ -454,7 +454,7 @@ impl<S: Send + 'static> Connection<S> {
                     self.send(thread)?;
                 }
             }
-            Response::WouldBlock(missed) => {
+            Response::WouldBlock(missed, priority) => {
                 if let Some(missed) = missed
                     && self.block_reads < BLOCK_READS_MAX
                     && frame.len() <= READING_FRAME_BYTES_MAX
@@ -471,7 +471,7 @@ impl<S: Send + 'static> Connection<S> {
                 }
                 let mut copy = thread.buffers.take(frame.len());
                 copy.extend_from_slice(frame);
-                self.submit_to_pool(slot, copy, thread);
+                self.submit_to_pool(slot, PoolFrame { bytes: copy, priority }, thread);
             }
             Response::Again(wait) => {
                 self.hang_up = thread.handler.on_hang_up(session);
@@ -497,11 +497,11 @@ impl<S: Send + 'static> Connection<S> {
         }
     }
 
-    /// Submits a request to the blocking pool.
+    /// Submits a request to a blocking pool.
     fn submit_to_pool<H: Handler<Session = S>>(
         &mut self,
         slot: Slot,
-        frame: Vec<u8>,
+        frame: PoolFrame,
         thread: &mut ThreadState<H>,
     ) {
         let session = self.session.take().expect("a connection that serves has its session");
@@ -509,7 +509,7 @@ impl<S: Send + 'static> Connection<S> {
         let request = PoolRequest {
             slot,
             session,
-            frame,
+            frame: frame.bytes,
             peer: self.peer.clone(),
             stream: Arc::clone(&self.stream),
             handler: Arc::clone(&thread.handler),
@@ -519,7 +519,7 @@ impl<S: Send + 'static> Connection<S> {
         };
         self.phase = Phase::InPool;
         self.block_reads = 0;
-        thread.pool.submit(Box::new(move |workspace| request.run(workspace)));
+        thread.pools.of(frame.priority).submit(Box::new(move |workspace| request.run(workspace)));
     }
 
     /// The block read that the first request of the input waited for has ended. The request is handled again.
@@ -587,8 +587,8 @@ impl<S: Send + 'static> Connection<S> {
                 self.ended |= self.stream.has_ended();
                 self.tell_hang_up();
                 self.hang_up = None;
-                if let Some(frame) = frame {
-                    self.submit_to_pool(slot, frame, thread);
+                if let Some(bytes) = frame {
+                    self.submit_to_pool(slot, PoolFrame { bytes, priority: Priority::Normal }, thread);
                 }
                 return WaitEnd::RequestGoesOn;
             }

@@ -4,7 +4,7 @@
 //! The words [`BlockingMode`] and [`Handled`] are those of `pando-commands`. A [`WireRequest`] is one step
 //! before a request of that crate: its documents are framed soundly, and their fields are not read yet.
 
-use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, StreamState};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, Priority, StreamState};
 use pando_wire::{DocumentSequence, LegacyRequest, ReplyFields};
 
 use super::{Encryption, Peer};
@@ -37,6 +37,9 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Begins the session of a new connection.
     fn connected(&self, peer: &Peer) -> Self::Session;
+
+    /// A connection was closed as it came, because there are too many.
+    fn rejected(&self) {}
 
     /// The TLS handshake of a new connection is complete.
     fn encrypted(&self, session: &mut Self::Session, encryption: Encryption) {
@@ -71,6 +74,12 @@ pub trait Handler: Send + Sync + 'static {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> LegacyAnswer;
+
+    /// The threads that a request takes where it has to wait, by its command document.
+    fn priority(&self, command: &[u8]) -> Priority {
+        let _is_one_of_many = command;
+        Priority::Normal
+    }
 
     /// Whether older operations come to [`Handler::handle_legacy`], beside the first commands of today's
     /// drivers.

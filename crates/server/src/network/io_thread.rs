@@ -26,7 +26,7 @@ use slab::Slab;
 use tracing::{debug, error, warn};
 
 use super::Limits;
-use super::blocking_pool::BlockingPool;
+use super::blocking_pool::BlockingPools;
 use super::connection::{Connection, Next};
 use super::handler::Handler;
 use super::inbox::{Inbox, WAKE_TOKEN};
@@ -70,10 +70,10 @@ pub(crate) struct IoThread<H: Handler> {
 }
 
 impl<H: Handler> IoThread<H> {
-    pub(crate) fn new(handler: Arc<H>, pool: BlockingPool, limits: Limits) -> io::Result<IoThread<H>> {
+    pub(crate) fn new(handler: Arc<H>, pools: BlockingPools, limits: Limits) -> io::Result<IoThread<H>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
-        let state = ThreadState::new(handler, pool, inbox, RECEIVE_BYTES);
+        let state = ThreadState::new(handler, pools, inbox, RECEIVE_BYTES);
         Ok(IoThread {
             poll,
             state,

@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use pando_commands::{BlockingMode, ReplyWait};
+use pando_commands::{BlockingMode, Priority, ReplyWait};
 use tracing::{debug, error};
 
 use super::blocking_pool::Workspace;
@@ -52,6 +52,12 @@ pub(crate) fn start_wait<S: Send + 'static>(
     wait.notify(Box::new(move |outcome| inbox.push(ThreadMessage::WaitOver(slot, outcome), Urgency::Now)));
 }
 
+/// The frame of a request, and the pool that it goes to.
+pub(crate) struct PoolFrame {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) priority: Priority,
+}
+
 /// A request for the pool, with all that is needed to answer it there.
 pub(crate) struct PoolRequest<H: Handler> {
     pub(crate) slot: Slot,
@@ -91,7 +97,7 @@ impl<H: Handler> PoolRequest<H> {
                 (PoolOutcome::Again, Urgency::WhenAwake)
             }
             Response::Close => (PoolOutcome::Close(self.write(out).unwrap_or_default()), Urgency::Now),
-            Response::WouldBlock(_) => {
+            Response::WouldBlock(..) => {
                 unreachable!("the responder asserts that a handler which may block does not decline")
             }
         };

@@ -16,7 +16,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, ReplyWait};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, Priority, ReplyWait};
 use pando_environment::MissedRead;
 use pando_wire::{
     Body, Codec, Compressor, Header, LegacyRequest, Message, MsgFlags, OpCode, OpMsg, OpMsgWriter,
@@ -50,9 +50,9 @@ pub(crate) struct Exchange<'a, H: Handler> {
 pub(crate) enum Response {
     /// The reply, if one is due, stands at the end of the output.
     Done(Sequel),
-    /// The request has changed nothing and appended nothing. Handle it again on a thread that may wait, or
-    /// after this read.
-    WouldBlock(Option<Arc<dyn MissedRead>>),
+    /// The request has changed nothing and appended nothing. Handle it again on a thread of this priority
+    /// that may wait, or after this read.
+    WouldBlock(Option<Arc<dyn MissedRead>>, Priority),
     /// The request has changed nothing and appended nothing. Handle it again after the wait.
     Again(Box<dyn ReplyWait>),
     /// The reply has to wait.
@@ -94,6 +94,21 @@ struct Decoded<'f> {
     body: Result<Body<'f>, WireError>,
     /// The compressor of the frame that this one came in.
     compressor: Option<Compressor>,
+}
+
+/// The command of a request.
+#[derive(Clone, Copy)]
+struct Asked<'r> {
+    /// That of the operation, where it is no command.
+    name: &'r str,
+    /// Its document.
+    command: Option<&'r [u8]>,
+}
+
+impl<'r> Asked<'r> {
+    fn command(document: &'r [u8]) -> Asked<'r> {
+        Asked { name: command_name(document), command: Some(document) }
+    }
 }
 
 /// The form that the reply to a request has.
@@ -171,7 +186,7 @@ impl Responder {
         let start = exchange.out.len();
         let response = self.respond_uncounted(exchange, frame);
         let sent = match &response {
-            Response::WouldBlock(_) | Response::Again(_) => return response,
+            Response::WouldBlock(..) | Response::Again(_) => return response,
             Response::Done(_) | Response::Close => exchange.out.len() - start,
             Response::Later(reply, _) => reply.frame.len(),
         };
@@ -229,7 +244,7 @@ impl Responder {
                 let replies = if streams { Replies::Stream } else { Replies::One };
                 let form = ReplyForm { response_to, kind: reply_kind(message.flags()), compressor, replies };
                 let request = request_of(&message);
-                self.ask(exchange, form, command_name(request.body), |exchange| {
+                self.ask(exchange, form, Asked::command(request.body), |exchange| {
                     let Exchange { handler, session, blocking, out, .. } = exchange;
                     let handled = handler.handle(session, &request, *blocking, out);
                     LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
@@ -258,10 +273,13 @@ impl Responder {
         form: ReplyForm,
         request: &LegacyRequest<'_>,
     ) -> Response {
-        let name = match request {
-            LegacyRequest::Query(query) if form.kind == ReplyKind::LegacyCommand => command_name(query.query),
-            _ => operation_name(request),
+        let asked = match request {
+            LegacyRequest::Query(query) if form.kind == ReplyKind::LegacyCommand => {
+                Asked::command(query.query)
+            }
+            _ => Asked { name: operation_name(request), command: None },
         };
+        let name = asked.name;
         if exchange.handler.legacy_protocol() == LegacyProtocol::Refused {
             match form.kind {
                 ReplyKind::LegacyCommand if FIRST_COMMANDS.contains(&name) => {}
@@ -284,18 +302,18 @@ impl Responder {
                 }
             }
         }
-        self.ask(exchange, form, name, |exchange| {
+        self.ask(exchange, form, asked, |exchange| {
             let Exchange { handler, session, blocking, out, .. } = exchange;
             handler.handle_legacy(session, request, *blocking, out)
         })
     }
 
-    /// Asks the handler and finishes the reply that it appended. `name` is that of the command.
+    /// Asks the handler and finishes the reply that it appended.
     fn ask<H: Handler>(
         &mut self,
         exchange: &mut Exchange<'_, H>,
         form: ReplyForm,
-        name: &str,
+        asked: Asked<'_>,
         handle: impl FnOnce(&mut Exchange<'_, H>) -> LegacyAnswer,
     ) -> Response {
         let start = exchange.out.len();
@@ -304,7 +322,7 @@ impl Responder {
         let further = form.replies == Replies::Stream
             && matches!(&answer, Ok(answer) if !matches!(answer.handled, Handled::WouldBlock(_)))
             && exchange.handler.has_further_replies(exchange.session);
-        let Exchange { peer, blocking, out, .. } = exchange;
+        let Exchange { handler, peer, blocking, out, .. } = exchange;
         match answer {
             Ok(LegacyAnswer { handled: Handled::Reply, fields }) => {
                 let open = if further { open.announcing_more(out) } else { open };
@@ -316,7 +334,8 @@ impl Responder {
                     "a handler that may block must not say that it would"
                 );
                 out.truncate(start);
-                Response::WouldBlock(missed)
+                let priority = asked.command.map_or(Priority::Normal, |command| handler.priority(command));
+                Response::WouldBlock(missed, priority)
             }
             Ok(LegacyAnswer { handled: Handled::Again(wait), .. }) => {
                 out.truncate(start);
@@ -328,7 +347,7 @@ impl Responder {
                 Response::Later(LateReply { frame: out.split_off(start), sequel }, wait)
             }
             Err(panic) => {
-                let text = panic_text(panic.as_ref());
+                let (name, text) = (asked.name, panic_text(panic.as_ref()));
                 error!(
                     "closing connection {peer}: its command '{name}' panicked ({text}); report this defect with the \
                      log line of the panic"

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pando_commands::StorageError;
 
-use super::blocking_pool::BlockingPool;
+use super::blocking_pool::BlockingPools;
 use super::buffer_pool::BufferPool;
 use super::handler::Handler;
 use super::inbox::Inbox;
@@ -23,7 +23,7 @@ pub(crate) struct Slot(pub(super) usize);
 /// The state of one I/O thread, beside its connections.
 pub(crate) struct ThreadState<H: Handler> {
     pub(crate) handler: Arc<H>,
-    pub(crate) pool: BlockingPool,
+    pub(crate) pools: BlockingPools,
     pub(crate) inbox: Arc<Inbox<ThreadMessage<H::Session>>>,
     pub(crate) reads: Reads,
     pub(crate) responder: Responder,
@@ -40,13 +40,13 @@ impl<H: Handler> ThreadState<H> {
     /// A state whose reads of a socket take up to `receive_bytes`.
     pub(crate) fn new(
         handler: Arc<H>,
-        pool: BlockingPool,
+        pools: BlockingPools,
         inbox: Arc<Inbox<ThreadMessage<H::Session>>>,
         receive_bytes: usize,
     ) -> ThreadState<H> {
         ThreadState {
             handler,
-            pool,
+            pools,
             inbox,
             reads: Reads::default(),
             responder: Responder::default(),

@@ -35,9 +35,20 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         unreachable!("clap lets no other subcommand through")
     };
     let file = PathBuf::from(required(matches, "file"));
-    let verified = verify(&file, matches.get_one::<String>("previous").map(String::as_str))?;
+    let previous = matches.get_one::<String>("previous").map(String::as_str);
+    let verified = verify(&file, previous, |fault| tell_line!("pando: {fault}"))?;
     if verified.lines == 0 {
         tell_line!("pando: {} has no lines: nothing is proved", file.display());
+        return Ok(ExitCode::FAILURE);
+    }
+    if verified.faults > 0 {
+        tell_line!(
+            "pando: {} is not sound: {} of {}; the last chain is {}",
+            file.display(),
+            verified.faults,
+            counted(verified.lines, "line"),
+            verified.last
+        );
         return Ok(ExitCode::FAILURE);
     }
     print_line!("{} is sound: {}, the last with the chain", file.display(), counted(verified.lines, "line"));

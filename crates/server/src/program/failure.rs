@@ -7,9 +7,9 @@ use pando_environment::EnvironmentError;
 use pandodb::SOCKET_NAME;
 use serde_json::json;
 
-use super::login_arguments::encoded;
 use super::output::print_line;
 use crate::error_text::{error_text, tell_line};
+use crate::uri_encoding::socket_uri;
 
 /// The form in which a failure is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,8 @@ pub(super) fn folder_in_use<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e 
 pub(super) fn address_of_holder(folder: &Path) -> String {
     let socket = folder.join(SOCKET_NAME);
     let socket = socket.canonicalize().ok().filter(|socket| socket.exists());
-    match socket.as_deref().and_then(Path::to_str) {
-        Some(socket) => format!("mongodb://{}", encoded(socket)),
+    match socket.as_deref() {
+        Some(socket) => socket_uri(socket),
         None => "mongodb://HOST:PORT".to_owned(),
     }
 }

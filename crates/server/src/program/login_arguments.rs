@@ -6,12 +6,9 @@
 use std::io::{IsTerminal, Read};
 
 use clap::{Arg, ArgAction, ArgMatches};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failure::UsageError;
-
-/// Characters that stay as they are in a connection string.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::uri_encoding::encoded;
 
 /// Arguments with a value, and the option of the connection string that each becomes.
 const VALUES: [(&str, &str); 6] = [
@@ -169,11 +166,6 @@ pub(super) fn completed(uri: &str, matches: &ArgMatches) -> Result<String, Usage
         whole.push_str(&format!("{option}={value}"));
     }
     Ok(whole)
-}
-
-/// A part of a connection string, percent-encoded.
-pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// The first line of the file that an option names, or of standard input.

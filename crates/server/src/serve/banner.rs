@@ -1,15 +1,21 @@
 //! The banner of a started server: its addresses, its data folder, a command to try next.
+//!
+//! It is for people. Where the log is JSON there is none, because standard output and standard error often go
+//! to one reader; the line `serving` of the log has its facts.
 
 use std::io::Write;
 
 use pando_commands::MONGODB_VERSION;
 use pandodb::{EngineName, FolderState};
 
-use crate::configuration::{Configuration, TlsMode};
+use crate::configuration::{Configuration, LogFormat, TlsMode};
 
 /// Prints it to standard output; the log goes to standard error. A server whose banner nobody reads, as after
 /// `pando serve | head -1`, serves all the same.
 pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: FolderState) {
+    if configuration.log_format == LogFormat::Json {
+        return;
+    }
     let keeps = match configuration.engine {
         EngineName::Memory => "kept in memory only, gone when the server ends".to_owned(),
         _ => {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use pando_commands::{
     BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, LegacyProtocol, MessageTraffic,
-    Request, StreamState, TlsVersion,
+    Priority, Request, StreamState, TlsVersion, priority_of,
 };
 use pando_document::RawDocument;
 use pando_wire::{LegacyRequest, SEQUENCES_MAX};
@@ -54,6 +54,10 @@ impl Handler for CommandHandler {
         }
     }
 
+    fn rejected(&self) {
+        self.commands.connection_rejected();
+    }
+
     fn encrypted(&self, connection: &mut ConnectionState, encryption: Encryption) {
         let version = if encryption.version == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
         self.commands.count_tls(connection, version);
@@ -86,6 +90,10 @@ impl Handler for CommandHandler {
         reply: &mut Vec<u8>,
     ) -> LegacyAnswer {
         legacy_operation::handle(&self.commands, connection, request, blocking, reply)
+    }
+
+    fn priority(&self, command: &[u8]) -> Priority {
+        RawDocument::from_bytes(command).map_or(Priority::Normal, priority_of)
     }
 
     fn legacy_protocol(&self) -> LegacyProtocol {

@@ -12,6 +12,7 @@ use super::ServeError;
 use crate::configuration::{Configuration, OpenToOthers, ProcessLogins, UnixSocket};
 use crate::error_text::error_text;
 use crate::network::{Listener, ProcessUsers, Security};
+use crate::uri_encoding::socket_uri;
 
 /// The longest path of a unix socket on Linux, without its final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -67,6 +68,13 @@ pub(super) fn listen(
         UnixSocket::InDataFolder => listeners.extend(listen_in_folder(configuration)),
     }
     Ok(listeners)
+}
+
+/// The connection string of the unix socket among the places that are listened on; empty where there is none.
+pub(super) fn unix_socket_uri(endpoints: &[String]) -> String {
+    let socket = endpoints.iter().find(|endpoint| endpoint.parse::<SocketAddr>().is_err());
+    let whole = socket.and_then(|socket| std::path::absolute(socket).ok());
+    whole.map(|path| socket_uri(&path)).unwrap_or_default()
 }
 
 /// The addresses to listen on. Each is allowed, and stands in the list once.

@@ -1,13 +1,20 @@
 //! The store under watch: a thread that writes a line to the log when the disk is full, when it has room
 //! again, when the engine cannot write, when a checkpoint took long, and when the store is gone from its
-//! folder.
+//! folder. It ends the process when the engine has stopped itself.
 //!
 //! 1. Once a second a [`Sample`] is taken: figures of the engine, and the room on the disk.
 //! 2. [`Watch::judge`] compares it with the one before, and gives the lines. It is a pure function.
 //!
 //! A line is written when a state begins and when it ends, not while it lasts.
+//!
+//! # An engine that has stopped itself
+//! After a failed write or sync of its log an engine takes no write until the store is opened again. A server
+//! that lived on would tell clients that it is the primary, and refuse every write. So it ends with an error:
+//! clients look for another server, and a supervisor such as systemd starts this one again, which recovers
+//! the store. MongoDB aborts in the same case.
 
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -18,6 +25,7 @@ use tracing::{error, info, warn};
 
 use super::command_handler::CommandHandler;
 use crate::amounts::{bytes_text, time_text};
+use crate::error_text::error_text;
 
 const PERIOD: Duration = Duration::from_secs(1);
 /// Less room than this is a full disk soon: the data file grows by up to 64 MB at a time.
@@ -26,6 +34,8 @@ const FREE_BYTES_LOW: u64 = 128 << 20;
 const FREE_BYTES_ENOUGH: u64 = 2 * FREE_BYTES_LOW;
 /// A checkpoint that takes longer is worth a line.
 const CHECKPOINT_LONG: Duration = Duration::from_secs(30);
+/// The exit code after the engine has stopped itself: that of an error.
+const EXIT_CODE_STOPPED: i32 = 1;
 
 /// The running thread. Dropping it ends the watch.
 pub(super) struct StoreWatch {
@@ -51,6 +61,10 @@ impl StoreWatch {
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 for line in watch.judge(take()) {
                     match line {
+                        Line::End(text) => {
+                            error!("{text}; the store is in {}", folder.display());
+                            process::exit(EXIT_CODE_STOPPED);
+                        }
                         Line::Error(text) => error!("{text}; the store was in {}", folder.display()),
                         Line::Warning(text) => warn!("{text}; the store is in {}", folder.display()),
                         Line::Notice(text) => info!("{text}; the store is in {}", folder.display()),
@@ -73,7 +87,7 @@ impl Drop for StoreWatch {
 }
 
 /// The figures of one moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sample {
     /// Since the server's start.
     time: Duration,
@@ -83,6 +97,8 @@ struct Sample {
     checkpoint_time: Duration,
     /// Flushes and checkpoints that failed.
     failures: u64,
+    /// The failure after which the engine has stopped itself.
+    stopped_by: Option<String>,
     /// `None` where the folder is gone.
     place: Option<StorePlace>,
 }
@@ -106,7 +122,8 @@ impl StorePlace {
 
 impl Sample {
     fn take(commands: &Commands, folder: &Path, begun: Instant) -> Sample {
-        let statistics = commands.catalog().engine().statistics();
+        let engine = commands.catalog().engine();
+        let statistics = engine.statistics();
         let figure = |name| statistics.get(name).unwrap_or(0);
         let disk = rustix::fs::statvfs(folder).ok();
         Sample {
@@ -115,6 +132,8 @@ impl Sample {
             checkpoints: figure("checkpoints.count"),
             checkpoint_time: Duration::from_nanos(figure("checkpoints.nanos")),
             failures: figure("checkpoints.failed") + figure("flushes.failed"),
+            // After the figures: writes that failed because the engine has stopped are not tried again.
+            stopped_by: engine.failure().map(|failure| error_text(&failure)),
             place: None,
         }
     }
@@ -123,6 +142,8 @@ impl Sample {
 /// A line of the log.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
+    /// An error after which the process ends.
+    End(String),
     Error(String),
     Warning(String),
     Notice(String),
@@ -145,6 +166,12 @@ impl Watch {
 
     /// The lines that a sample is worth.
     fn judge(&mut self, sample: Sample) -> Vec<Line> {
+        if let Some(failure) = &sample.stopped_by {
+            return vec![Line::End(format!(
+                "the server ends, because the engine takes no write any more: {failure}; look at the disk and at the messages \
+                 of the kernel (dmesg), mend the cause and start the server again, which recovers the store from its log"
+            ))];
+        }
         let mut lines = Vec::new();
         lines.extend(self.judge_place(&sample));
         lines.extend(self.judge_room(&sample));
@@ -233,6 +260,7 @@ mod tests {
         lines
             .into_iter()
             .map(|line| match line {
+                Line::End(text) => format!("end: {text}"),
                 Line::Error(text) => format!("error: {text}"),
                 Line::Warning(text) => format!("warning: {text}"),
                 Line::Notice(text) => format!("notice: {text}"),
@@ -272,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_that_has_stopped_itself_ends_the_process_with_one_line() {
+        let mut watch = Watch::new(sample(0, 1 << 40));
+        let failure = "the log has stopped after an earlier failure: EIO".to_owned();
+        // The checkpoint that fails with it is not tried again.
+        let stopped = Sample { failures: 1, stopped_by: Some(failure), ..sample(1, 1 << 40) };
+        let told = texts(watch.judge(stopped));
+        assert!(told.len() == 1 && told[0].starts_with("end: the server ends"), "{told:?}");
+        assert!(told[0].contains("EIO") && !told[0].contains("tries again"), "{told:?}");
+    }
+
+    #[test]
     fn a_store_that_is_gone_is_told_once_and_so_is_its_return() {
         let at = |seconds, place| Sample { place, ..sample(seconds, 1 << 40) };
         let place = StorePlace { device: 1, inode: 2, has_store: true };
@@ -292,7 +331,7 @@ mod tests {
     fn a_long_checkpoint_is_told_when_it_has_ended() {
         let mut watch = Watch::new(sample(0, 1 << 40));
         let long = Sample { checkpoint_time: Duration::from_secs(45), ..sample(50, 1 << 40) };
-        let told = texts(watch.judge(long));
+        let told = texts(watch.judge(long.clone()));
         assert!(told.len() == 1 && told[0].contains("a checkpoint took 45 s"), "{told:?}");
         assert!(watch.judge(Sample { time: Duration::from_secs(51), ..long }).is_empty());
     }

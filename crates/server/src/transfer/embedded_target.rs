@@ -12,6 +12,7 @@ use super::error::TransferError;
 use super::target::{Beside, Target};
 
 use crate::error_text::tell_line;
+use crate::folder_owner::warn_root_in;
 
 /// An open data folder.
 pub(super) struct EmbeddedTarget {
@@ -34,6 +35,7 @@ impl EmbeddedTarget {
         let engine_options = EngineOptions { named: named.to_vec(), encryption, ..EngineOptions::default() };
         let is_new = matches!(inspect_folder(engine, folder, missing_store), Ok(FolderState::Vacant));
         let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
+        warn_root_in(folder);
         let store = Pando::open_with(&**folder, &options)?;
         if is_new {
             // A wrong path is seen by it.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `{echo: n}`, `{hello: n}` | at once |
 //! | `{block: ms}` | after this time, on a thread that may block |
+//! | `{urgent: ms}` | the same, on one that is kept for urgent requests |
 //! | `{stall: ms}` | after this time, on the I/O thread |
 //! | `{later: ms}` | the reply waits for this time |
 //! | `{again: ms}` | after this time, without a thread |
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use crate::scripted_reads::ScriptedReads;
 use pando_commands::{
-    BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError, StreamState,
+    BlockingMode, DurabilityWaker, ErrorKind, Handled, Priority, ReplyWait, StorageError, StreamState,
 };
 use pando_server::network::{
     AddressLimits, Encryption, Handler, HangUp, LegacyAnswer, Limits, Listener, Network, Patiences, Peer,
@@ -101,7 +102,7 @@ impl Handler for ScriptedHandler {
         if name == "decline" {
             return Handled::WouldBlock(None);
         }
-        if matches!(name, "block" | "linger" | "return") && blocking == BlockingMode::CachedOnly {
+        if matches!(name, "block" | "urgent" | "linger" | "return") && blocking == BlockingMode::CachedOnly {
             self.retried.fetch_add(1, Ordering::SeqCst);
             return Handled::WouldBlock(None);
         }
@@ -123,7 +124,7 @@ impl Handler for ScriptedHandler {
         have.store(0, Ordering::SeqCst);
         self.handled.fetch_add(1, Ordering::SeqCst);
         match name {
-            "block" | "stall" => thread::sleep(milliseconds(number)),
+            "block" | "urgent" | "stall" => thread::sleep(milliseconds(number)),
             "linger" => {
                 let end = Instant::now() + milliseconds(number);
                 while Instant::now() < end && !self.is_peer_gone.load(Ordering::SeqCst) {
@@ -159,6 +160,10 @@ impl Handler for ScriptedHandler {
             _ => Handled::Reply,
         };
         LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
+    }
+
+    fn priority(&self, command: &[u8]) -> Priority {
+        if script(command).0 == "urgent" { Priority::High } else { Priority::Normal }
     }
 
     fn encrypted(&self, _have: &mut Arc<AtomicUsize>, encryption: Encryption) {

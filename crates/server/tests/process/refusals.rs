@@ -118,7 +118,9 @@ fn mistyped_options_are_answered_with_the_right_ones() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pando.toml");
     std::fs::write(&file, "max_conections = 5\n").unwrap();
-    let said = refusal(&["--config", file.to_str().unwrap()]);
+    let (status, _, said) = run(&["serve", "--config", file.to_str().unwrap()]);
+    // A service manager does not start it again.
+    assert_eq!(status.code(), Some(2));
     assert!(said.contains("did you mean 'max-connections'?"), "{said}");
 }
 

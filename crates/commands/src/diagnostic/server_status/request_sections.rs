@@ -34,6 +34,7 @@ pub(super) fn write_connections(context: &Context<'_>, reply: &mut DocumentWrite
     connections.append_i32("current", short(current as u64));
     connections.append_i32("available", short(available as u64));
     connections.append_i32("totalCreated", short(running.ever().unsigned_abs()));
+    connections.append_i32("rejected", short(context.shared.counters.figure(Figure::RejectedConnections)));
     connections.append_i32("active", short(running.busy() as u64));
     connections.finish();
 }
