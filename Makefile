@@ -203,18 +203,28 @@ test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## Each engine with a native library
 
 # A real placement driver and storage nodes that speak TiKV's protocol, both from the Go module proxy.
 TIKV_CLUSTER := PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" bash tests/tikv/cluster.sh
+define BEGIN_TIKV_CLUSTER
+$(TIKV_CLUSTER) build
+$(TIKV_CLUSTER) stop
+rm -rf "$(TARGET)/tikv-cluster"
+trap '$(TIKV_CLUSTER) stop' EXIT
+$(TIKV_CLUSTER) start
+export PANDO_TIKV_PD=127.0.0.1:32379
+endef
+
 .PHONY: test-tikv
 test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cluster of three nodes, with failures (needs Go)
 	@$(CC_CHECK)
-	$(TIKV_CLUSTER) build
-	$(TIKV_CLUSTER) stop
-	rm -rf "$(TARGET)/tikv-cluster"
-	trap '$(TIKV_CLUSTER) stop' EXIT
-	$(TIKV_CLUSTER) start
-	export PANDO_TIKV_PD=127.0.0.1:32379
+	$(BEGIN_TIKV_CLUSTER)
 	cargo test --quiet --package pando-tikv -- --test-threads 4
 	cargo build --package pando-server --features pando-server/engine-tikv
 	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/python/test_blind_updates.py tests/tikv
+
+.PHONY: test-tikv-conformance
+test-tikv-conformance: ## The conformance suite alone over a TiKV cluster of three nodes (needs Go)
+	@$(CC_CHECK)
+	$(BEGIN_TIKV_CLUSTER)
+	cargo test --quiet --package pando-tikv -- --test-threads 4
 
 .PHONY: measure-tikv
 measure-tikv: $(PYTHON) ## The rows of docs/measurements.md about TiKV: a server beside the bare client, two servers beside one, ten minutes (needs Go; PARTS="processor load")
@@ -222,12 +232,8 @@ measure-tikv: $(PYTHON) ## The rows of docs/measurements.md about TiKV: a server
 	cargo build --release --package pando-server --features pando-server/engine-tikv
 	# With the server's features, so that both have the same client.
 	cargo build --release --package pando-server --package pando-tikv --features pando-server/engine-tikv --example bare_client
-	$(TIKV_CLUSTER) build
-	$(TIKV_CLUSTER) stop
-	rm -rf "$(TARGET)/tikv-cluster"
-	trap '$(TIKV_CLUSTER) stop' EXIT
-	$(TIKV_CLUSTER) start
-	PANDO_TIKV_PD=127.0.0.1:32379 PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" PANDO="$(PANDO)" \
+	$(BEGIN_TIKV_CLUSTER)
+	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" PANDO="$(PANDO)" \
 		BARE_CLIENT="$(TARGET)/release/examples/bare_client" $(PYTHON) tests/tikv/measure.py $(PARTS)
 
 .PHONY: test-mysql
