@@ -221,7 +221,7 @@ test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cl
 	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/python/test_blind_updates.py tests/tikv
 
 .PHONY: test-tikv-conformance
-test-tikv-conformance: ## The conformance suite alone over a TiKV cluster of three nodes (needs Go)
+test-tikv-conformance: ## The tests of the engine tikv, the conformance suite among them, over a cluster of three nodes (needs Go)
 	@$(CC_CHECK)
 	$(BEGIN_TIKV_CLUSTER)
 	cargo test --quiet --package pando-tikv -- --test-threads 4

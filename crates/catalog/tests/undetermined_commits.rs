@@ -11,7 +11,7 @@ use pando_document::{RawDocumentBuf, Value, doc};
 use crate::hooked_engine::{HookedEngine, Refusal};
 use crate::things::{assert_sound, index, insert, namespace};
 
-/// What has become of a commit without an answer.
+/// The two outcomes of a commit without an answer.
 const OUTCOMES: [Refusal; 2] = [Refusal::AnswerLost, Refusal::RequestLost];
 
 /// A store with the collection of the tests, and so many documents in it.

@@ -267,7 +267,7 @@ impl<'c> Context<'c> {
 
     /// The same for a request that begins anew on another thread if an evaluation takes long, as it does if
     /// it misses a block.
-    pub fn unhurried_scope(&self) -> ParseScope {
+    pub fn restartable_scope(&self) -> ParseScope {
         self.watched_scope(&EvaluationWatch::in_mode(self.record.operation(), self.blocking))
     }
 

@@ -69,7 +69,7 @@ impl Validator {
         let is = |name, wanted| -> Result<bool, CommandError> {
             Ok(options.get(name)?.and_then(|value| value.as_str()) == Some(wanted))
         };
-        let scope = context.unhurried_scope().collated_by(collection.text_order());
+        let scope = context.restartable_scope().collated_by(collection.text_order());
         Ok(Some(Validator {
             filter: Filter::parse(text, &scope)?,
             text: text.to_owned(),

@@ -195,13 +195,13 @@ pub(crate) fn check_options(engine: EngineName, options: &EngineOptions) -> Resu
     Ok(())
 }
 
+/// Opens an engine. `folder` is absolute.
 pub(crate) fn open_engine(
     engine: EngineName,
     folder: &Path,
     options: &EngineOptions,
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
-    let folder = &whole_folder(engine, folder)?;
     inspect(environment, engine, folder, MissingStore::Create)?;
     refuse_key(engine, options)?;
     match engine {

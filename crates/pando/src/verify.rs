@@ -56,8 +56,8 @@ impl StoreReport {
     }
 }
 
-/// Checks the store in a folder, of whichever engine it is. Nobody may have it open, which is
-/// [`Error::InUse`].
+/// Checks the store in a folder, of whichever engine it is. The store must not be open elsewhere; one
+/// that is fails with [`Error::InUse`].
 pub fn verify_store(folder: impl AsRef<Path>, depth: VerifyDepth) -> Result<StoreReport, Error> {
     verify_store_with(folder.as_ref(), depth, &EngineOptions::default())
 }

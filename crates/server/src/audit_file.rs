@@ -95,7 +95,8 @@ impl AuditFile {
         }
         whole.push('\n');
         if state.end == End::Torn {
-            whole.insert(0, '\n');
+            // The space ends the torn line as no whole line ends, even if only its newline is missing.
+            whole.insert_str(0, " \n");
         }
         // One write, so that no other process comes between the parts of a line.
         let written = state.file.write_all(whole.as_bytes());
@@ -222,11 +223,14 @@ fn last_chain_within(path: &Path) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         opened => opened?,
     };
-    let mut last = String::new();
-    for line in BufReader::new(file).split(b'\n') {
-        if let Some((_, chain)) = std::str::from_utf8(&line?).ok().and_then(unchained) {
+    let (mut reader, mut line, mut last) = (BufReader::new(file), Vec::new(), String::new());
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        // A line without its newline is torn.
+        let whole = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\n'));
+        if let Some((_, chain)) = whole.and_then(unchained) {
             chain.clone_into(&mut last);
         }
+        line.clear();
     }
     Ok(last)
 }
@@ -424,6 +428,24 @@ mod tests {
         std::fs::write(&path, [lines[0], lines[2], b""].join(&b'\n')).unwrap();
         assert_eq!(sound(&path, None).lines, 2);
         assert_ne!(sound(&path, None).last, whole.last);
+    }
+
+    #[test]
+    fn a_line_that_lacks_its_newline_only_is_torn_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let file = AuditFile::open(&path, Chaining::On).unwrap();
+        file.append("{\"a\":1}");
+        file.append("{\"a\":2}");
+        drop(file);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":3}");
+        let told = faults(&path, None);
+        assert!(
+            told.len() == 1 && told[0].contains("line 2 of") && told[0].contains("has no chain"),
+            "{told:?}"
+        );
     }
 
     #[test]

@@ -31,6 +31,7 @@ use failure::{FailureForm, UsageError, address_of_holder, folder_in_use, print_f
 use crate::configuration::ConfigurationError;
 use crate::error_text::tell_line;
 use crate::file_modes::restrict_files;
+use crate::serve::ServeError;
 use crate::transfer::TransferError;
 use crate::version::version_text;
 
@@ -118,7 +119,8 @@ fn form_of(matches: &ArgMatches) -> FailureForm {
 /// Whether the command line or the configuration is the fault, and not the state of a store or a file.
 fn is_wrong_command_line(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_wrong_uri = error.downcast_ref().is_some_and(TransferError::is_wrong_uri);
-    error.is::<UsageError>() || error.is::<ConfigurationError>() || is_wrong_uri
+    let is_wrong_for_server = error.downcast_ref().is_some_and(ServeError::is_wrong_configuration);
+    error.is::<UsageError>() || error.is::<ConfigurationError>() || is_wrong_uri || is_wrong_for_server
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {

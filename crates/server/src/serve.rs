@@ -160,6 +160,23 @@ pub enum ServeError {
     },
 }
 
+impl ServeError {
+    /// Whether the configuration is the fault by itself, so that another start with it fails, too.
+    pub fn is_wrong_configuration(&self) -> bool {
+        match self {
+            ServeError::Parameter(_) | ServeError::AuditFilter { .. } | ServeError::NoCertificate { .. } => {
+                true
+            }
+            ServeError::Address(refused) => match refused {
+                ListenRefused::OpenToOthers { .. } | ListenRefused::LongPath { .. } => true,
+                // Another start may find the name.
+                ListenRefused::Unknown { .. } => false,
+            },
+            _ => false,
+        }
+    }
+}
+
 /// Serves until a signal comes.
 ///
 /// # Errors

@@ -93,19 +93,30 @@ impl Operation {
     /// Ends the operation this long after a moment.
     pub fn limit_time(&self, began: Monotonic, limit: Duration) {
         let deadline = began.plus(limit).since_start().as_nanos();
-        self.deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
+        self.deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::SeqCst);
         self.show_end();
     }
 
     /// Has waits of the thread for other machines end with the operation.
     fn show_end(&self) {
-        let of = |deadline: &AtomicU64| Some(deadline.load(Ordering::Relaxed)).filter(|at| *at != 0);
-        let ends = [of(&self.deadline), of(&self.client_deadline)];
-        self.device.set_end(ends.into_iter().flatten().min().unwrap_or(NEVER));
-        // One by another thread may have come in between.
-        if self.interruption.load(Ordering::SeqCst) != 0 {
-            self.device.set_end(0);
+        let mut shown = self.ends_at();
+        loop {
+            self.device.set_end(shown);
+            // Another thread may have changed it in between, and shown it before.
+            match self.ends_at() {
+                now if now == shown => return,
+                now => shown = now,
+            }
         }
+    }
+
+    /// When it has to end, in nanoseconds of the monotonic clock; 0 where it was interrupted.
+    fn ends_at(&self) -> u64 {
+        if self.interruption.load(Ordering::SeqCst) != 0 {
+            return 0;
+        }
+        let deadlines = [&self.deadline, &self.client_deadline].map(|at| at.load(Ordering::SeqCst));
+        deadlines.into_iter().filter(|at| *at != 0).min().unwrap_or(NEVER)
     }
 
     /// Ends the operation after this time, because its client is gone. A short one is done before. A second
@@ -115,7 +126,7 @@ impl Operation {
         let deadline = clock.monotonic().plus(patience).since_start().as_nanos();
         let deadline = u64::try_from(deadline).unwrap_or(NEVER);
         let is_new = |earlier| (earlier == NEVER || earlier == 0).then_some(deadline);
-        if self.client_deadline.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_new).is_ok() {
+        if self.client_deadline.fetch_update(Ordering::SeqCst, Ordering::Relaxed, is_new).is_ok() {
             // A wait has less time from now on.
             self.show_end();
             self.fire_signal();

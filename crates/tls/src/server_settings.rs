@@ -121,8 +121,8 @@ impl ServerSettings {
                 let mut clients =
                     WebPkiClientVerifier::builder_with_provider(pem_file::issuers(file)?, provider());
                 if let Some(lists) = &self.revoked {
-                    // Issuers without a list are those whose certificates are not revoked this way. A list
-                    // that has ended may lack the newest revocations: no client of its issuer is let in.
+                    // Issuers without a list are those whose certificates are not revoked this way. An
+                    // expired list may lack the newest revocations: no client of its issuer is let in.
                     clients = clients
                         .with_crls(pem_file::revoked(lists)?)
                         .allow_unknown_revocation_status()

@@ -39,7 +39,7 @@ use crate::options::{CommitMode, TikvOptions};
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest one.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// The pause from which on a request that meets a lock looks whether its transaction is gone.
+/// The time after which a request that meets a lock looks whether its transaction is gone.
 const ORPHANS_FROM: Duration = Duration::from_millis(100);
 /// The time that a lock has at least, in the steps of timestamps: no transaction is gone before.
 const LOCK_LIVES_MIN: u64 = 3_000 << TIMESTAMP_BITS;
@@ -167,19 +167,21 @@ impl Cluster {
         mut request: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, StorageError> {
         self.runtime.block_on(async {
-            let mut pause = PAUSE_MIN;
+            let (began, mut pause) = (Instant::now(), PAUSE_MIN);
             loop {
                 let error = match self.wait(deadline, doing, request()).await? {
                     Ok(answer) => return Ok(answer),
                     Err(error) => error,
                 };
                 // A read conflicts only with a commit under way, whose locks go.
-                if outcome_of(&error) == Outcome::Refused || Instant::now() + pause >= deadline {
-                    return Err(request_failed(doing, error));
-                }
-                if pause >= ORPHANS_FROM {
+                let is_refused = outcome_of(&error) == Outcome::Refused;
+                if !is_refused && began.elapsed() >= ORPHANS_FROM {
                     // Where that fails, the request does, and it is tried again.
-                    let _later = timeout_at(deadline, remove_orphans(&self.client, keys, &error)).await;
+                    let _later =
+                        self.wait(deadline, doing, remove_orphans(&self.client, keys, &error)).await?;
+                }
+                if is_refused || Instant::now() + pause >= deadline {
+                    return Err(request_failed(doing, error));
                 }
                 self.figures.retries.fetch_add(1, Ordering::Relaxed);
                 self.wait(deadline, doing, sleep(pause)).await?;
@@ -463,11 +465,11 @@ pub(crate) struct Collecting {
 pub(crate) enum Collected {
     /// The cluster removes them.
     Done,
-    /// Another program has let the cluster remove younger versions. The client does not tell which.
+    /// Another program or store has let the cluster remove younger versions. The client does not tell which.
     ByOthers,
 }
 
-/// What is done by a commit, for errors.
+/// The name of a commit in errors.
 const COMMITTING: &str = "committing";
 
 /// Waits for an answer while there is time left; `None` where there is none any more.

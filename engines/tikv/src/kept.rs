@@ -22,7 +22,7 @@ pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(480);
 /// The age at which a transaction ends where nobody holds versions for it.
 pub(crate) const UNHELD_FOR: Duration = Duration::from_secs(540);
 
-/// What is known of the versions that this server's transactions read.
+/// The versions that this server's transactions may still read, as far as it knows.
 pub(crate) struct Kept {
     told_at: Mutex<Monotonic>,
     /// Versions below may be gone.

@@ -15,7 +15,8 @@
 //!
 //! # Not here
 //! Locks of asynchronous commits, which the option `commit` = `one-phase` makes. The client's removal commits
-//! a transaction of that kind though one of its keys lacks. They go with the garbage of their time.
+//! a transaction of that kind though one of its keys lacks. They stay until old versions are removed, and the
+//! client resolves them the same way then.
 
 use std::ops::Range;
 
@@ -60,12 +61,13 @@ pub(crate) async fn remove_orphans(
     error: &Error,
 ) -> Result<(), Error> {
     let (Some(start), Some(range)) = (missing_transaction(error), keys.range()) else { return Ok(()) };
-    let start = Timestamp::from_version(start);
+    // Some nodes list the locks up to a timestamp, others those before it.
+    let (start, until) = (Timestamp::from_version(start), Timestamp::from_version(start.saturating_add(1)));
     let now = client.current_timestamp().await?;
-    let locks = client.scan_locks(&start, range, LOCKS_AT_ONCE).await?;
+    let locks = client.scan_locks(&until, range, LOCKS_AT_ONCE).await?;
     for lock in locks.iter().filter(|lock| is_orphan(lock, &start, &now)) {
         let keys = lock.key.clone()..behind(&lock.key);
-        client.cleanup_locks(keys, &start, ResolveLocksOptions::default()).await?;
+        client.cleanup_locks(keys, &until, ResolveLocksOptions::default()).await?;
     }
     Ok(())
 }

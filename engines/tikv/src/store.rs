@@ -20,7 +20,8 @@
 //! A commit that is under way when others take the store over, or take this server out, would write behind
 //! their back. So it ends [`COMMITS_END_AFTER`](servers::COMMITS_END_AFTER) after the lease was renewed last:
 //! one server may renew it meanwhile. The commit of one of several servers ends that long after the renewal
-//! before its *begin*. The catalog adds this time to that for which it trusts its own membership.
+//! before its *begin*; one that has waited longer for other servers conflicts, and is begun anew. The catalog
+//! adds this time to that for which it trusts its own membership.
 //!
 //! # Locks, in the order in which they are taken
 //! 1. `ddl`: one tree is made or dropped at a time.
@@ -28,8 +29,10 @@
 //!    merging tree has it alone, so that the order of pending merges is that of their commits.
 //! 3. `live`, `trees`, `counted_merges`: for moments, and never across a call to the cluster.
 
+mod merging;
+
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -61,14 +64,10 @@ use crate::value::number_of;
 
 /// Keys whose values are compared at two snapshots at once.
 const KEYS_COMPARED_AT_ONCE: usize = 256;
-/// The value that says that all servers know of a tree's merges.
-const MERGES_KNOWN: &[u8] = b"1";
 /// How long ago the newest timestamp may have been asked for that a reader begins at, where one server has
 /// the store: all that it has committed is at or before it. Versions of that time are not removed yet, and a
 /// server that has stood still asks anew.
 const RECENT: Duration = Duration::from_secs(1);
-/// The pause between two looks at the records of other servers.
-const ANSWERS_EVERY: Duration = Duration::from_millis(20);
 /// Merges of a key after which they are folded.
 const MERGES_BEFORE_FOLD: u32 = 64;
 
@@ -347,7 +346,14 @@ impl Store {
             patient_until.min(leased).since(self.clock.monotonic())
         };
         if left().is_zero() {
-            return Err(self.away(self.clock.monotonic().since(*self.renewed_at.lock())));
+            let since = self.clock.monotonic().since(*self.renewed_at.lock());
+            // It has waited for others, such as a dead server at the first merge of a tree. Begun anew it has
+            // its whole time.
+            return Err(if since <= servers::TRUSTED_FOR {
+                StorageError::conflict()
+            } else {
+                self.away(since)
+            });
         }
         let timestamp = match self.cluster.commit(transaction, mutations, &left) {
             Ok(timestamp) => timestamp,
@@ -484,33 +490,6 @@ impl Store {
         Ok(())
     }
 
-    fn make_merging(&self, tree: TreeId) -> Result<(), StorageError> {
-        let _turn = self.ddl.lock();
-        let name = self.trees.read().get(tree)?.name.to_string();
-        let record = TreeRecord::Live { name, merging: Merging::Yes }.encode();
-        let key = self.keyspace.tree_record(tree);
-        self.cluster.change(|_| Ok(vec![Mutation::Put(key.clone(), record.clone())]))?;
-        self.trees.write().set_merging(tree);
-        Ok(())
-    }
-
-    /// Waits until all servers know that these trees have merges.
-    fn tell_of_merges(&self, trees: &BTreeSet<TreeId>) -> Result<(), StorageError> {
-        let Some(membership) = &self.membership else { return Ok(()) };
-        if membership.all_know_merges_of(trees) {
-            return Ok(());
-        }
-        let now = self.cluster.timestamp()?;
-        let keys: Vec<Vec<u8>> = trees.iter().map(|tree| self.keyspace.merges_known(*tree)).collect();
-        if self.cluster.get_all(now, &keys)?.len() < keys.len() {
-            self.wait_until_read(now)?;
-            let known = |key: &Vec<u8>| Mutation::Put(key.clone(), MERGES_KNOWN.to_vec());
-            self.cluster.change(|_| Ok(keys.iter().map(known).collect()))?;
-        }
-        membership.note_merges_known(trees);
-        Ok(())
-    }
-
     /// Refuses a name that a tree of any server has.
     fn check_name_is_free_at(&self, at: u64, name: &str) -> Result<(), StorageError> {
         for (_, record) in opening::read_all(&self.cluster, at, self.keyspace.tree_records())? {
@@ -524,19 +503,6 @@ impl Store {
     fn record_at(&self, at: u64, tree: TreeId) -> Result<Option<TreeRecord>, StorageError> {
         let record = self.cluster.get(at, &self.keyspace.tree_record(tree))?;
         record.as_deref().map(TreeRecord::decode).transpose()
-    }
-
-    /// Waits until all servers have read the list of trees after a timestamp, or are dead.
-    fn wait_until_read(&self, after: u64) -> Result<(), StorageError> {
-        loop {
-            self.check_open()?;
-            self.check_lease()?;
-            let records = servers::read(&self.cluster, &self.keyspace, self.cluster.timestamp()?)?;
-            if records.values().all(|record| record.read_at >= after) {
-                return Ok(());
-            }
-            std::thread::sleep(ANSWERS_EVERY);
-        }
     }
 
     /// Takes over the trees that other servers have made and dropped. Gives the timestamp at which it has

@@ -2,7 +2,7 @@
 //!
 //! The other half is [`SnapshotTransaction`]: it has the private writes and the claims.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,6 +42,8 @@ pub(crate) struct TikvSnapshot {
     begun: Begun,
     /// Stored values by key of the cluster, read ahead of the gets that were told of.
     expected: RefCell<HashMap<Vec<u8>, Option<Vec<u8>>>>,
+    /// It has waited for silent servers, for the sake of its merges.
+    has_waited: Cell<bool>,
 }
 
 impl TikvSnapshot {
@@ -50,7 +52,8 @@ impl TikvSnapshot {
         let owner = TransactionId::new(begun.entered.number);
         // Every key is claimed exactly: the write set takes more memory than the intents.
         let claims = Claims::with_intents_max(owner, SnapshotTimestamp::new(begun.snapshot), usize::MAX);
-        let snapshot = TikvSnapshot { store, begun, expected: RefCell::default() };
+        let snapshot =
+            TikvSnapshot { store, begun, expected: RefCell::default(), has_waited: Cell::new(false) };
         SnapshotTransaction::new(snapshot, mode, claims, SpillingWrites::default())
     }
 
@@ -205,6 +208,13 @@ impl EngineSnapshot for TikvSnapshot {
 
     fn check_writable(&self, tree: TreeId) -> Result<(), StorageError> {
         self.store.trees.read().get(tree).map(drop)
+    }
+
+    fn prepare_merge(&self, tree: TreeId) -> Result<(), StorageError> {
+        if !self.has_waited.get() && self.store.wait_before_merges(tree)? {
+            self.has_waited.set(true);
+        }
+        Ok(())
     }
 
     fn check_size(&self, bytes: usize) -> Result<(), StorageError> {

@@ -49,10 +49,6 @@ impl Versions {
 
     /// One turn. A failure is tried again at the next one.
     pub(crate) fn step(&mut self) -> Step {
-        if self.store.options.history.is_none() {
-            let newest = self.store.newest.get();
-            self.store.kept.lost_before(earlier(newest, UNHELD_FOR));
-        }
         let is_due = self.told_at.is_none_or(|at| self.store.clock.monotonic().since(at) >= TOLD_EVERY);
         if is_due {
             let _later = self.tell();
@@ -69,6 +65,9 @@ impl Versions {
         let store = &self.store;
         let asked_at = store.clock.monotonic();
         let now = store.cluster.timestamp()?;
+        if store.options.history.is_none() {
+            store.kept.lost_before(earlier(now, UNHELD_FOR));
+        }
         let mine = self.oldest(now);
         let told = [mine.to_be_bytes(), now.to_be_bytes()].concat();
         let key = store.keyspace.oldest_snapshot(store.membership.as_ref().map(Membership::number));
@@ -115,8 +114,9 @@ impl Versions {
                 // The safepoint lies behind this timestamp.
                 self.store.kept.lost_before(before.saturating_add(1));
                 tracing::warn!(
-                    "another program lets the TiKV cluster remove versions that are younger than the history of this \
-                     store: start its servers with the option `history` = off"
+                    "the TiKV cluster already removes younger versions than this store has asked for: a store with a longer \
+                     history was opened lately, another store was quicker, or another program such as TiDB moves the safepoint; \
+                     in the last case start the servers with the option `history` = off"
                 );
             }
             Err(error) => {

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
 
-    /// Refuses the statements that begin so, and writes down what it was told.
+    /// A client that records each statement and refuses one of them.
     #[derive(Default)]
     struct Recorder {
         said: Vec<&'static str>,

@@ -13,6 +13,10 @@
 //!   sessions find it unchanged. Flags are raised in place.
 //! - All descriptions of one collection, by its tree, share the latch and the other state of [`Parts`].
 //! - An index that another server has published is usable from the snapshot on at which it was found.
+//!
+//! # Not here
+//! The list of partitions of a known collection, which only a store of one server has: it is not read again
+//! after a change of it with an unknown outcome.
 
 use std::collections::HashMap;
 use std::sync::Arc;

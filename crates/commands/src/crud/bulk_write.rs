@@ -81,7 +81,7 @@ pub(crate) fn run(
     if context.open_transaction().is_some() {
         options.order = Order::Ordered;
     }
-    let scope = context.unhurried_scope().with_let(options.variables)?;
+    let scope = context.restartable_scope().with_let(options.variables)?;
     let mut results = Results::new(options.errors_only);
     carry_out(context, &operations, &namespaces, &scope, options.order, &mut results)?;
     context.note(|notes| results.note(notes));

@@ -44,7 +44,7 @@ pub(crate) fn run(
     let reader = context.reader()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let collection = context.collection(namespace.collection())?;
-    let scope = context.unhurried_scope();
+    let scope = context.restartable_scope();
     let filter = Filter::parse_for_plan(query, &*collation.scope_in(&scope, collection.as_deref())?)?;
     if collection.is_none() && context.view_to_read(name)?.is_some() {
         drop(reader);

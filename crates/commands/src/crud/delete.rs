@@ -92,7 +92,7 @@ pub(crate) fn run(
     if let Some(session) = &context.session_use {
         session.check_statements(deletes.len())?;
     }
-    let outcome = match context.unhurried_scope().with_let(variables) {
+    let outcome = match context.restartable_scope().with_let(variables) {
         Ok(scope) => delete_batch(context, &namespace, &parts, &scope, order)?,
         Err(error) => refuse_statements(context, error.into(), parts.len(), order)?,
     };

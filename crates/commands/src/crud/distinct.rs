@@ -56,7 +56,7 @@ pub(crate) fn run(
     };
     let found = held.collection(context.catalog(), namespace.database(), namespace.collection())?;
     drop(held);
-    let scope = context.unhurried_scope();
+    let scope = context.restartable_scope();
     let scope = match found.is_none() {
         true => Cow::Owned(aggregate::collated_scope(context, name, collation, scope)?),
         false => collation.scope_in(&scope, found.as_deref())?,

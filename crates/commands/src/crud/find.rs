@@ -184,7 +184,7 @@ fn find_point(
     // Parsed first, so that a wrong projection is refused even if there is no document.
     let projection = match find.projection {
         Some(projection) => {
-            let scope = context.unhurried_scope();
+            let scope = context.restartable_scope();
             let scope = find.collation.scope_in(&scope, Some(&collection))?;
             Some(Projection::parse(projection, &scope.with_let(find.variables)?)?)
         }

@@ -80,7 +80,7 @@ pub(crate) fn run(
         context.require_may_block()?;
     }
     let scope = context.parse_scope().with_let(parts.variables)?;
-    let unhurried = context.unhurried_scope().with_let(parts.variables)?;
+    let restartable = context.restartable_scope().with_let(parts.variables)?;
     if let Some(session) = &context.session_use {
         session.check_statements(1)?;
     }
@@ -98,12 +98,12 @@ pub(crate) fn run(
             Some(lease) => lease,
             None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
             None => {
-                parts.check_alone(&*parts.collation.scope_in(&unhurried, None)?)?;
+                parts.check_alone(&*parts.collation.scope_in(&restartable, None)?)?;
                 return Ok(Outcome::default());
             }
         };
         let mut work = context.begin_work()?;
-        let scope = parts.collation.scope_in(&unhurried, Some(&lease))?;
+        let scope = parts.collation.scope_in(&restartable, Some(&lease))?;
         let outcome = modify(context, &lease, work.writer(), &parts, &scope)?;
         remember(context, &parts, &outcome);
         context.commit_work(work)?;

@@ -69,13 +69,18 @@ fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
 }
 
 #[test]
-fn a_disk_without_room_for_the_number_of_the_process_keeps_no_folder_closed() {
+fn a_lock_file_that_takes_no_number_of_the_process_keeps_no_folder_closed() {
     let (folder, full) = (fixture(), Path::new("/dev/full"));
     if !full.exists() {
         return;
     }
     std::os::unix::fs::symlink(full, folder.path().join(LOCK_FILE)).unwrap();
-    let lock = RealFileSystem.lock(folder.path()).unwrap();
+    let lock = match RealFileSystem.lock(folder.path()) {
+        Ok(lock) => lock,
+        // The machine has one such file, and another run of this test holds it.
+        Err(EnvironmentError::Locked { .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
     assert!(matches!(RealFileSystem.lock(folder.path()), Err(EnvironmentError::Locked { .. })));
     drop(lock);
 }

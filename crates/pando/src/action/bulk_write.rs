@@ -58,8 +58,8 @@ impl<'s> BulkWrite<'s> {
     ///
     /// # Errors
     /// A model that is wrong in itself, before anything is written. [`Error::BulkWrite`] with the places of
-    /// the writes that failed and the counts of the others. A refusal of the whole call, before which nothing
-    /// is written, as itself. A closed store.
+    /// the writes that failed and the counts of the others. A refusal of the first command comes as
+    /// itself, unless later ones were tried; some of its writes may have an effect. A closed store.
     pub fn run(self) -> Result<SummaryBulkWriteResult, Error> {
         let mut done = SummaryBulkWriteResult::default();
         let mut errors = Vec::new();

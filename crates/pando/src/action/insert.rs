@@ -88,7 +88,8 @@ impl<'c> InsertMany<'c> {
     /// # Errors
     /// [`Error::InsertMany`] with the documents that were refused, and the `_id` of those that are in the
     /// collection: all before the first failure, and with `ordered(false)` those behind it, too. A refusal of
-    /// the whole call, before which no document is in, as itself.
+    /// the first part comes as itself, unless later parts were tried; some documents of that part may be in
+    /// the collection.
     pub fn run(mut self) -> Result<InsertManyResult, Error> {
         let mut documents = self.documents?;
         if documents.is_empty() {

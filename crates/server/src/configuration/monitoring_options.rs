@@ -28,7 +28,7 @@ pub(super) const MONITORING_OPTIONS: &[OptionEntry] = &[
         name: "set-parameter",
         shape: Shape::List("NAME=VALUE"),
         default: "",
-        help: "A parameter, as the command setParameter sets it while the server runs, such as ttlMonitorSleepSecs=10; several are possible. `getParameter: '*'` shows all of them.",
+        help: "A parameter, as the command setParameter sets it while the server runs, such as ttlMonitorSleepSecs=10; several are possible. enableLocalhostAuthBypass and enableTestCommands can be set here only. `getParameter: '*'` shows all of them.",
         apply: |configuration, text| {
             let entries = split_outside_brackets(text).map(str::trim).filter(|entry| !entry.is_empty());
             let mut parameters = Vec::new();

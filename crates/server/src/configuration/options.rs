@@ -259,7 +259,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "max-connections",
         shape: Shape::Value("COUNT"),
         default: "20000",
-        help: "Connections at the same time; the server closes further ones at once.",
+        help: "Connections at the same time, at most the limit of open files less 256; the server closes further ones at once.",
         apply: |configuration, text| {
             configuration.max_connections = count(text, 1, CONNECTIONS_MAX)?;
             Ok(())
@@ -282,7 +282,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "blocking-threads",
         shape: Shape::Value("COUNT"),
         default: "64",
-        help: "Requests that may wait for the disk at the same time, one thread each, started when needed.",
+        help: "Requests that may wait for the disk at the same time, one thread each, started when needed. Logins and the commands of an operator have four more.",
         apply: |configuration, text| {
             configuration.blocking_threads = count(text, 1, THREADS_MAX)?;
             Ok(())

@@ -28,8 +28,8 @@ pub(super) fn raise(max_connections: usize) -> usize {
         info!("the server takes {room} connections at the same time: the limit of open files is {files}");
     } else if room < max_connections {
         warn!(
-            "the limit of open files is {files}, below --max-connections {max_connections} and the files of the store: the \
-             server takes {room} connections at the same time, and closes further ones at once; raise it with ulimit -n, or \
+            "the limit of open files is {files}, below --max-connections {max_connections} with the {RESERVED_FILES} files of the \
+             store: the server takes {room} connections at the same time, and closes further ones at once; raise it with ulimit -n, or \
              LimitNOFILE of a systemd unit, or lower --max-connections"
         );
     }

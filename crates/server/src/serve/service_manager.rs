@@ -89,7 +89,7 @@ mod tests {
                 assert_eq!(&received[..length], notice.message().as_bytes());
             }
         }
-        // Nobody listens there.
+        // A path without a listener.
         assert!(send(OsStr::new("/nowhere/notify"), "READY=1").is_err());
         ServiceManager { socket: None }.tell(Notice::Ready);
     }

@@ -352,17 +352,16 @@ fn a_request_that_waits_for_another_one_holds_no_thread_and_hears_that_its_peer_
 #[test]
 fn an_urgent_request_does_not_queue_behind_those_that_have_taken_every_thread() {
     let server = start(Limits { blocking_threads: 1, ..LIMITS });
-    let begun = Instant::now();
     let waiting: Vec<Client> = (0..4)
         .map(|_| {
             let mut client = Client::connect(server.address);
-            client.send(&message(1, MsgFlags::NONE, &document("linger", 5_000)));
+            client.send(&message(1, MsgFlags::NONE, &document("linger", 600_000)));
             client
         })
         .collect();
     wait_until("they have come", || server.handler.retried.load(Ordering::SeqCst) == 4);
+    // Behind the others it would not be answered within the time that the client waits.
     Client::connect(server.address).ask(1, &document("urgent", 1));
-    assert!(begun.elapsed() < Duration::from_secs(4), "it took {:?}", begun.elapsed());
     drop(waiting);
     wait_until("all are gone", || server.handler.sessions.load(Ordering::SeqCst) == 0);
 }

@@ -86,6 +86,7 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
             Merge::Add(_) | Merge::Max(_) | Merge::Min(_) => claim,
         };
         self.prepare(tree, key, merge.operand_bytes(), claim)?;
+        self.snapshot.prepare_merge(tree)?;
         let is_deleted =
             self.ranges.contain(tree, key) && self.writes.latest(tree, key, blocking, |_own| ())?.is_none();
         if is_deleted {

@@ -46,6 +46,12 @@ pub trait EngineSnapshot: Send {
     /// Refuses a tree that takes no writes: one that is not there, or has been dropped.
     fn check_writable(&self, tree: TreeId) -> Result<(), StorageError>;
 
+    /// Makes the first merges in a tree possible, before one is written. May wait for other servers.
+    fn prepare_merge(&self, tree: TreeId) -> Result<(), StorageError> {
+        let _is_ready = tree;
+        Ok(())
+    }
+
     /// Refuses more writes where the transaction has some and would grow to this many bytes of keys and
     /// values.
     fn check_size(&self, bytes: usize) -> Result<(), StorageError> {

@@ -48,6 +48,24 @@ impl Told {
     }
 }
 
+/// Three threads that append and sync records, and note those that were acknowledged.
+fn writers(log: &Arc<Log>, told: &Arc<Told>) -> Vec<thread::JoinHandle<()>> {
+    let writer = |byte: u8| {
+        let (log, told) = (Arc::clone(log), Arc::clone(told));
+        thread::spawn(move || {
+            for round in 0..3 {
+                let payload = vec![byte; 100 + 40 * round];
+                let Ok(lsn) = log.append(RecordKind::new(9), &[&payload]) else { return };
+                if log.sync(lsn).is_err() {
+                    return;
+                }
+                told.note(lsn);
+            }
+        })
+    };
+    (0..3).map(writer).collect()
+}
+
 #[test]
 fn records_that_a_sync_has_acknowledged_survive_a_power_cut_at_any_moment() {
     // Each schedule has another moment, and another choice of what survives.
@@ -56,21 +74,7 @@ fn records_that_a_sync_has_acknowledged_survive_a_power_cut_at_any_moment() {
         let schedule = schedule.fetch_add(1, Ordering::SeqCst);
         let simulation = Arc::new(Environment::scheduled(7));
         let (log, told) = (create(&simulation), Arc::new(Told::default()));
-        let writers: Vec<_> = (0..3)
-            .map(|writer| {
-                let (log, told) = (Arc::clone(&log), Arc::clone(&told));
-                thread::spawn(move || {
-                    for round in 0..3 {
-                        let payload = vec![writer; 100 + 40 * round];
-                        let Ok(lsn) = log.append(RecordKind::new(9), &[&payload]) else { return };
-                        if log.sync(lsn).is_err() {
-                            return;
-                        }
-                        told.note(lsn);
-                    }
-                })
-            })
-            .collect();
+        let writers = writers(&log, &told);
         let power = {
             let (simulation, told) = (Arc::clone(&simulation), Arc::clone(&told));
             thread::spawn(move || {
@@ -96,21 +100,7 @@ fn no_sync_beside_one_that_fails_acknowledges_the_records_that_it_lost() {
         let (log, told) = (create(&simulation), Arc::new(Told::default()));
         let rule = FaultRule::new(Operation::Sync, Fault::InputOutputError).on(".wal");
         simulation.disk.inject(rule.after(schedule % 7));
-        let writers: Vec<_> = (0..3)
-            .map(|writer| {
-                let (log, told) = (Arc::clone(&log), Arc::clone(&told));
-                thread::spawn(move || {
-                    for round in 0..3 {
-                        let payload = vec![writer; 100 + 40 * round];
-                        let Ok(lsn) = log.append(RecordKind::new(9), &[&payload]) else { return };
-                        if log.sync(lsn).is_err() {
-                            return;
-                        }
-                        told.note(lsn);
-                    }
-                })
-            })
-            .collect();
+        let writers = writers(&log, &told);
         writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
         let promised = told.0.load(Ordering::SeqCst);
         simulation.disk.clear_faults();

@@ -9,9 +9,9 @@ use crate::launch::caps::parse_bytes;
 /// A cache on its storage. Runs of two of them are no repeats of each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CacheLabel {
-    /// Nothing if its name has no size.
+    /// The size; `None` if the name has none.
     pub bytes: Option<u64>,
-    /// The limits of the storage; nothing if there are none.
+    /// The limits of the storage; `None` if there are none.
     pub io_cap: Option<String>,
     pub name: String,
 }

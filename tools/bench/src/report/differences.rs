@@ -17,7 +17,7 @@ pub enum Condition {
     Durability,
     Cache,
     Cap,
-    /// What the counter of the disk figures counts.
+    /// The counter of the disk figures.
     DiskSource,
 }
 

@@ -124,9 +124,10 @@ fn shown(path: &str, setting: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> 
     format!("{} no. {}", name_of(path), place + 1)
 }
 
-/// The parameters in which some runs differ, each with its values: `docs 200 | docs 5000`.
+/// The parameters in which some runs differ, each with its values: `docs 200 | docs 5000`. The server and the
+/// durability are told apart from these.
 pub fn differences(files: &[&RunFile]) -> Vec<String> {
-    differences_in(files, |_| true)
+    differences_in(files, |path| !matches!(name_of(path).as_str(), "engine" | "endpoints" | "durability"))
 }
 
 /// The same, of the data only: how much there is, of which shape, under which indexes.

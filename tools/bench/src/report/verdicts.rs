@@ -86,7 +86,7 @@ enum Figure {
     WrittenKb,
 }
 
-/// What runs say of a conclusion.
+/// The judgement of runs on a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Holds,
@@ -130,10 +130,6 @@ impl Verdict {
 impl Comparison {
     fn judge(&self, files: &[&RunFile]) -> Option<Judged> {
         let labels: BTreeSet<CacheLabel> = files.iter().map(|file| CacheLabel::of(file)).collect();
-        let sizes: BTreeSet<u64> = labels.iter().filter_map(|label| label.bytes).collect();
-        if self.two_caches && sizes.len() < 2 {
-            return None;
-        }
         let (ours, theirs) = self.sides(files)?;
         let differences = data_differences(&[ours.as_slice(), theirs.as_slice()].concat());
         if !differences.is_empty() {
@@ -170,13 +166,17 @@ impl Comparison {
             files.iter().map(|file| CacheLabel::of(file)).collect()
         };
         let (of_ours, of_theirs) = (labels(&ours), labels(&theirs));
+        let sizes: BTreeSet<u64> = of_ours.intersection(&of_theirs).filter_map(|label| label.bytes).collect();
+        if self.two_caches && sizes.len() < 2 {
+            return None;
+        }
         let (first, second) = if self.first.cache == self.second.cache {
             let both = chosen(of_ours.intersection(&of_theirs), self.first.cache)?;
             (both, both)
         } else {
             let first = chosen(of_ours.iter(), self.first.cache)?;
-            let of_same_storage = of_theirs.iter().filter(|label| label.io_cap == first.io_cap);
-            (first, chosen(of_same_storage, self.second.cache)?)
+            let is_another = |label: &&CacheLabel| label.io_cap == first.io_cap && label.bytes != first.bytes;
+            (first, chosen(of_theirs.iter().filter(is_another), self.second.cache)?)
         };
         ours.retain(|file| CacheLabel::of(file) == *first);
         theirs.retain(|file| CacheLabel::of(file) == *second);
@@ -229,7 +229,7 @@ struct Values {
 }
 
 impl Values {
-    /// Nothing if a run has no such figure.
+    /// The values of those runs that have this figure; `None` if no run has it.
     fn of(files: &[&RunFile], figure: Figure) -> Option<Values> {
         let values: Vec<f64> = files.iter().filter_map(|file| figure.of(file)).collect();
         Some(Values {
@@ -410,6 +410,14 @@ pub(crate) mod tests {
         assert_eq!(verdicts(&runs, "B"), [None, None]);
         runs[1].flagged = true;
         assert_eq!(verdicts(&runs, "C"), [None]);
+        let mut runs = [
+            run("iibench", B_TREE, "512 MB", 300.0),
+            run("iibench", LSM, "512 MB", 200.0),
+            run("iibench", B_TREE, "64 MB", 100.0),
+            run("iibench", LSM, "64 MB", 190.0),
+        ];
+        runs[3].flagged = true;
+        assert_eq!(verdicts(&runs, "E")[1..3], [None, None], "one cache is left of LSM");
     }
 
     #[test]

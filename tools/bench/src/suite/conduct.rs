@@ -109,7 +109,7 @@ impl<'a> Conductor<'a> {
         // All cells of these servers are tried again, or are no part of the suite any more.
         let servers = &self.suite.servers;
         self.kept.failed.retain(|_, cell| servers.iter().all(|server| server.name != cell.server));
-        // What is reported hangs on the suite, also where nothing is left to measure.
+        // The list of reported files follows the suite, also where nothing is left to measure.
         self.keep()?;
         let mut outcome = Outcome { done: 0, flagged: 0, failed: 0 };
         for (place, cell) in cells.iter().enumerate() {
@@ -130,7 +130,7 @@ impl<'a> Conductor<'a> {
                     self.kept.moving.clear();
                     self.keep()?;
                 }
-                // What it was writing stays noted: the next call loads that anew.
+                // If the cell was changing data, that stays noted, and the next call loads the data again.
                 Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
                 Err(error) => {
                     outcome.failed += 1;

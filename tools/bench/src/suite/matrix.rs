@@ -63,13 +63,20 @@ impl Suite {
         let mut cells = Vec::new();
         let conditions = Conditions { readahead_kb: self.readahead_kb, settle_s: self.settle_s };
         for server in &self.servers {
-            let mut places = 0..;
+            // Repeat by repeat, so that further repeats leave the places of the first ones as they were.
+            let places_of_repeat = server.caches.iter().flat_map(|cache| {
+                let runs = self.runs.iter().filter(move |run| run.is_for(server, cache));
+                runs.map(|run| run.clients.len())
+            });
+            let places_of_repeat = u32::try_from(places_of_repeat.sum::<usize>()).unwrap_or(u32::MAX);
+            let mut firsts = 0..;
             for cache in &server.caches {
                 for run in self.runs.iter().filter(|run| run.is_for(server, cache)) {
                     for clients in &run.clients {
+                        let first = firsts.next().unwrap_or(u32::MAX);
                         for repeat in 1..=self.repeats {
                             let (server, cache, run) = (server.clone(), cache.clone(), run.clone());
-                            let place = places.next().unwrap_or(u32::MAX);
+                            let place = first.saturating_add((repeat - 1).saturating_mul(places_of_repeat));
                             let clients = *clients;
                             cells.push(Cell { server, cache, run, clients, repeat, place, conditions });
                         }
@@ -300,10 +307,19 @@ pub(crate) mod tests {
     fn no_two_cells_of_a_server_have_the_same_place() {
         let cells = suite().cells();
         let places = |name: &str| -> Vec<u32> {
-            cells.iter().filter(|cell| cell.server.name == name).map(|cell| cell.place).collect()
+            let of_server = cells.iter().filter(|cell| cell.server.name == name);
+            let mut places: Vec<u32> = of_server.map(|cell| cell.place).collect();
+            places.sort_unstable();
+            places
         };
         assert_eq!(places("one"), (0..8).collect::<Vec<u32>>());
         assert_eq!(places("two"), (0..6).collect::<Vec<u32>>());
+        let mut repeated = suite();
+        repeated.repeats += 1;
+        let of_first_repeats = |suite: &Suite| -> Vec<u32> {
+            suite.cells().iter().filter(|cell| cell.repeat == 1).map(|cell| cell.place).collect()
+        };
+        assert_eq!(of_first_repeats(&suite()), of_first_repeats(&repeated));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub trait BatchSource: Send {
     /// Appends the documents of the next batch to `out`; nothing when all are made.
     fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch>;
 
-    /// Nobody will ask for a batch any more.
+    /// The client is gone: no batch is asked for any more.
     fn lost(&mut self) {}
 
     /// Counts of its own.

@@ -119,8 +119,8 @@ impl fmt::Display for DiskSource {
     }
 }
 
-/// What a source of disk figures counts, by its text in a file ([`DiskSource`] as text): figures of two
-/// sources that count different things do not compare.
+/// The thing that a source of disk figures counts, by the source's text in a file ([`DiskSource`] as text).
+/// Figures of two sources that count different things do not compare.
 pub fn counted_by(source: &str) -> &str {
     let begins_with = |beginning| source.starts_with(beginning);
     match source {
@@ -227,15 +227,17 @@ fn of_group_1(requests: &str, bytes: &str) -> Option<DiskCounts> {
     })
 }
 
-/// Whether all processes of a control group, and of the groups in it, are the server or its children. A login
-/// or a container has one group for everything that runs in it, this tool included.
+/// Whether all processes of a control group, and of the groups in it, are the server or its descendants. A
+/// login or a container has one group for everything that runs in it, this tool included.
 fn is_of_server(folder: &Path, server: ProcessId) -> bool {
     let Ok(processes) = super::read(&folder.join("cgroup.procs")) else { return false };
     let is_its = |line: &str| {
-        let process = line.trim().parse().ok().map(ProcessId::new);
+        // The system writes 0 for a process of another namespace.
+        let process = line.trim().parse().ok().filter(|number: &u32| *number > 0).map(ProcessId::new);
         // One that has ended since the file was read does nothing any more.
         let is_over = |process: ProcessId| process.began_ticks().is_none();
-        process.is_some_and(|process| process == server || is_child_of(process, server) || is_over(process))
+        process
+            .is_some_and(|process| process == server || is_descendant_of(process, server) || is_over(process))
     };
     let within = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     processes.lines().all(is_its)
@@ -243,7 +245,7 @@ fn is_of_server(folder: &Path, server: ProcessId) -> bool {
 }
 
 /// Whether a process has the other among its ancestors.
-fn is_child_of(process: ProcessId, ancestor: ProcessId) -> bool {
+fn is_descendant_of(process: ProcessId, ancestor: ProcessId) -> bool {
     let mut parent = process.parent();
     // The chain ends at process 1, whose parent is 0.
     while let Some(process) = parent {
