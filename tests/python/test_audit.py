@@ -104,7 +104,7 @@ def test_a_filter_keeps_what_it_matches(start, tmp_path):
     for faulty in ("{atype", '{"$nothing": 1}'):
         ended = subprocess.run([PANDO, "serve", "--engine", "memory", "--listen", "127.0.0.1:0", "--auditDestination", "file", "--auditPath",
                                 str(tmp_path / "other.json"), "--auditFilter", faulty], capture_output=True, text=True, timeout=30)
-        assert ended.returncode == 1 and "--audit-filter is no query" in ended.stderr, ended.stderr
+        assert ended.returncode == 2 and "--audit-filter is no query" in ended.stderr, ended.stderr
     subprocess.run([PANDO, "serve", "--data", str(tmp_path / "unmade"), "--auditDestination", "file", "--auditFilter", "{atype"],
                    capture_output=True, timeout=30)
     assert not (tmp_path / "unmade").exists()
