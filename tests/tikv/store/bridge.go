@@ -1,17 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"os"
 	"time"
 
+	"github.com/gogo/protobuf/proto"
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/tikvpb"
 	"google.golang.org/grpc"
 )
 
-// bridge mends five differences between this store and what a client expects of TiKV:
+// bridge mends six differences between this store and what a client expects of TiKV:
 //   - It drops the list of secondary keys unless a commit is asynchronous, because this store would keep it in every lock.
 //   - It answers a get by a scan of one key where a table was written since its timestamp. Where the hash index of a table has a
 //     collision, this store's get takes the newest version in the table, whatever the timestamp (badger, table.go: Get seeks to
@@ -19,6 +21,7 @@ import (
 //   - It marks an absent key as such, which this store tells by an empty value alone.
 //   - It answers a scan backwards by one forwards, because this store begins the former at the newest version, whatever
 //     the timestamp (db_reader.go: the iterator is made before the timestamp is set).
+//   - It gives the locks of a range, where this store gives the first ones of the region.
 //   - It has readers wait for asynchronous and one-phase commits that are on their way (see memoryLocks).
 type bridge struct {
 	node     tikvpb.TikvServer
@@ -57,6 +60,8 @@ func (bridge *bridge) intercept(ctx context.Context, request interface{}, _ *grp
 		if call.Reverse {
 			return scanBackwards(ctx, call, handle)
 		}
+	case *kvrpcpb.ScanLockRequest:
+		return scanLocks(ctx, call, handle)
 	case *kvrpcpb.PrewriteRequest:
 		if !call.UseAsyncCommit {
 			call.Secondaries = nil
@@ -132,4 +137,39 @@ func scanBackwards(ctx context.Context, scan *kvrpcpb.ScanRequest, handle grpc.U
 		found.Pairs = found.Pairs[:scan.Limit]
 	}
 	return found, nil
+}
+
+// scanLocks lists all locks of the region, and gives those of the range.
+func scanLocks(ctx context.Context, scan *kvrpcpb.ScanLockRequest, handle grpc.UnaryHandler) (interface{}, error) {
+	whole := *scan
+	whole.Limit = math.MaxInt32
+	answer, err := handle(ctx, &whole)
+	found, is := answer.(*kvrpcpb.ScanLockResponse)
+	if err != nil || !is {
+		return answer, err
+	}
+	end := endOf(scan)
+	var inRange []*kvrpcpb.LockInfo
+	for _, lock := range found.Locks {
+		isBefore := bytes.Compare(lock.Key, scan.StartKey) < 0
+		isBehind := len(end) > 0 && bytes.Compare(lock.Key, end) >= 0
+		if !isBefore && !isBehind && (scan.Limit == 0 || len(inRange) < int(scan.Limit)) {
+			inRange = append(inRange, lock)
+		}
+	}
+	found.Locks = inRange
+	return found, nil
+}
+
+// endOf gives the end of the range, which is younger than this store's description of the request: its field 5, in bytes (2).
+func endOf(scan *kvrpcpb.ScanLockRequest) []byte {
+	unknown := proto.NewBuffer(scan.XXX_unrecognized)
+	if tag, err := unknown.DecodeVarint(); err != nil || tag != 5<<3|2 {
+		return nil
+	}
+	end, err := unknown.DecodeRawBytes(false)
+	if err != nil {
+		return nil
+	}
+	return end
 }
