@@ -29,6 +29,7 @@
 mod address;
 mod batch;
 mod bson_file;
+mod cluster_store;
 mod column_type;
 mod command;
 mod comparison;
@@ -70,6 +71,7 @@ mod target_options;
 mod write_mode;
 
 pub use address::{database_of, without_password};
+pub use cluster_store::{ClusterStore, ENGINE as CLUSTER_ENGINE, SCHEME as CLUSTER_SCHEME};
 pub use column_type::{ColumnType, TypedColumn};
 pub use command::{run_command, run_command_in};
 pub use comparison::{Check, Compared, Digests};

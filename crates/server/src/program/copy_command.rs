@@ -19,8 +19,9 @@ use super::target_arguments::{engine_option_argument, engine_options, json_argum
 use crate::amounts::{count_text, counted};
 use crate::error_text::tell_line;
 use crate::transfer::{
-    AfterFault, Check, Compared, Continuation, Copied, DataFolder, Digests, EXIT_CODE_INTERRUPTED, End,
-    Existing, ImportOptions, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
+    AfterFault, CLUSTER_ENGINE, CLUSTER_SCHEME, Check, ClusterStore, Compared, Continuation, Copied,
+    DataFolder, Digests, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions, StoreCopy, Talk, TargetChoice,
+    WriteMode, Writing, copy, database_of,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -36,6 +37,9 @@ const EXAMPLES: &str = "Examples:
       a store into one of another engine; a server that has the source open goes on serving
   pando copy --from ./data --to ./sealed --encryption-key-file ./master.key
       a plain store into an encrypted one
+  pando copy --from ./data --to tikv://10.0.0.1:2379/shop
+      a store into the keyspace shop of a TiKV cluster, whose placement driver has this address; ?servers=several and
+      other options of the engine can follow
 
 Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
 A collection that the target has keeps its options: those that differ from the source are named, the documents come in all
@@ -59,14 +63,17 @@ pub(super) fn command() -> Command {
                 .long("from")
                 .value_name("URI|DIR")
                 .required(true)
-                .help("The source: a server that speaks MongoDB's protocol, or a data folder"),
+                .help("The source: a server that speaks MongoDB's protocol, a data folder, or tikv://HOST:PORT/KEYSPACE"),
         )
         .arg(
             Arg::new("to")
                 .long("to")
                 .value_name("URI|DIR")
                 .required(true)
-                .help("The target: a server, or a data folder, which is made if it is missing or empty"),
+                .help(
+                    "The target: a server, a data folder, which is made if it is missing or empty, or \
+                     tikv://HOST:PORT/KEYSPACE",
+                ),
         )
         .arg(
             Arg::new("db")
@@ -150,10 +157,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
     let engine_options = engine_options(matches);
-    if (engine.is_some() || !engine_options.is_empty()) && matches!(to, TargetChoice::Uri(_)) {
-        let message = "--engine and --engine-option are for a folder; the server of --to has its engine";
-        return Err(UsageError::new(message).into());
-    }
+    refuse_other_engine(&to, engine, &engine_options)?;
     let point = text("resume");
     let continuation = match point.as_deref() {
         Some("") => Continuation::FromTarget,
@@ -187,6 +191,23 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         },
     })?;
     Ok(report(matches, &copied, mode))
+}
+
+/// Refuses an engine for a target that has one.
+fn refuse_other_engine(
+    to: &TargetChoice,
+    engine: Option<EngineName>,
+    options: &[(String, String)],
+) -> Result<(), UsageError> {
+    match to {
+        TargetChoice::Uri(_) if engine.is_some() || !options.is_empty() => Err(UsageError::new(
+            "--engine and --engine-option are for a folder; the server of --to has its engine",
+        )),
+        TargetChoice::Cluster(_) if engine.is_some_and(|engine| engine.as_str() != CLUSTER_ENGINE) => {
+            Err(UsageError::new("--engine is for a folder; the store of --to is one of the engine tikv"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says how it ended.
@@ -339,8 +360,11 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
     result
 }
 
-/// A connection string, or a folder.
+/// A connection string, the address of a store in a cluster, or a folder.
 fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
+    if text.starts_with(CLUSTER_SCHEME) {
+        return ClusterStore::parse(text).map(TargetChoice::Cluster).map_err(UsageError::new);
+    }
     if text.contains("://") {
         return Ok(TargetChoice::Uri(text.to_owned()));
     }
@@ -369,6 +393,10 @@ fn opened(
             login.refuse_for_folder(matches)?;
             folder.encryption = keys.load(matches)?;
         }
+        TargetChoice::Cluster(_) => {
+            keys.refuse_for_server(matches)?;
+            login.refuse_for_folder(matches)?;
+        }
     }
     Ok(store)
 }
@@ -381,7 +409,7 @@ fn database(
 ) -> Result<Option<String>, UsageError> {
     let of_uri = |choice: &TargetChoice| match choice {
         TargetChoice::Uri(uri) => database_of(uri),
-        TargetChoice::Data(_) => None,
+        TargetChoice::Data(_) | TargetChoice::Cluster(_) => None,
     };
     let chosen = matches.get_one::<String>("db").cloned().or_else(|| of_uri(from));
     if chosen.is_none() && matches.contains_id("collection") {
@@ -439,6 +467,8 @@ mod tests {
     fn a_store_is_a_connection_string_or_a_folder_and_a_bare_address_is_neither() {
         assert!(matches!(store_of("mongodb://a"), Ok(TargetChoice::Uri(_))));
         assert!(matches!(store_of("./data"), Ok(TargetChoice::Data(_))));
+        assert!(matches!(store_of("tikv://a:2379/shop"), Ok(TargetChoice::Cluster(_))));
+        assert!(store_of("tikv://a:2379").unwrap_err().to_string().contains("KEYSPACE"));
         let error = store_of("localhost:27017").unwrap_err().to_string();
         assert!(error.contains("mongodb://localhost:27017"), "{error}");
     }

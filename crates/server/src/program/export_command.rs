@@ -110,7 +110,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let target = target_or_default(matches)?;
     let from_uri = match &target {
         TargetChoice::Uri(uri) => database_of(uri),
-        TargetChoice::Data(_) => None,
+        TargetChoice::Data(_) | TargetChoice::Cluster(_) => None,
     };
     let quiet = matches.get_flag("quiet");
     let fields = named_fields(matches)?;

@@ -94,7 +94,7 @@ pub struct Copied {
 /// A store cannot be opened, or the copy is refused, so that nothing was done. An error after that is part of
 /// the result.
 pub fn copy(copy: &StoreCopy) -> Result<Copied, TransferError> {
-    if is_same_folder(&copy.from, &copy.to) {
+    if is_same_place(&copy.from, &copy.to) {
         return Err(TransferError::SameStore);
     }
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
@@ -271,11 +271,12 @@ fn compare(
     Ok(comparison)
 }
 
-fn is_same_folder(from: &TargetChoice, to: &TargetChoice) -> bool {
+fn is_same_place(from: &TargetChoice, to: &TargetChoice) -> bool {
     match (from, to) {
         (TargetChoice::Data(from), TargetChoice::Data(to)) => {
             from.canonicalize().ok().is_some_and(|from| to.canonicalize().is_ok_and(|to| from == to))
         }
+        (TargetChoice::Cluster(from), TargetChoice::Cluster(to)) => from.is_same_keyspace(to),
         _ => false,
     }
 }

@@ -6,7 +6,9 @@ use pandodb::{
     DocumentSequence, DurabilityChoice, EngineName, EngineOptions, FolderState, MissingStore, Options, Pando,
     RawSession, Request, engine_of_folder, inspect_folder,
 };
+use tempfile::TempDir;
 
+use super::cluster_store::ClusterStore;
 use super::data_folder::DataFolder;
 use super::error::TransferError;
 use super::target::{Beside, Target};
@@ -18,6 +20,8 @@ use crate::folder_owner::warn_root_in;
 pub(super) struct EmbeddedTarget {
     store: Pando,
     session: RawSession,
+    /// The folder of a server that is there for this run alone.
+    _folder: Option<TempDir>,
 }
 
 impl EmbeddedTarget {
@@ -41,8 +45,28 @@ impl EmbeddedTarget {
             // A wrong path is seen by it.
             tell_line!("made a new store in {}", folder.display());
         }
+        Ok(EmbeddedTarget::over(store, None))
+    }
+
+    /// Opens a store in a cluster as one more server. A keyspace without a store gets one.
+    pub(super) fn open_in_cluster(
+        cluster: &ClusterStore,
+        more: &[(String, String)],
+    ) -> Result<EmbeddedTarget, TransferError> {
+        let engine = ClusterStore::engine()?;
+        let folder = tempfile::tempdir().map_err(TransferError::Folder)?;
+        let mut named = cluster.engine_options();
+        named.extend_from_slice(more);
+        let engine_options = EngineOptions { named, ..EngineOptions::default() };
+        let durability = DurabilityChoice::Logged;
+        let options = Options { engine, engine_options, durability, ..Options::default() };
+        let store = Pando::open_with(folder.path(), &options)?;
+        Ok(EmbeddedTarget::over(store, Some(folder)))
+    }
+
+    fn over(store: Pando, folder: Option<TempDir>) -> EmbeddedTarget {
         let session = store.raw_session();
-        Ok(EmbeddedTarget { store, session })
+        EmbeddedTarget { store, session, _folder: folder }
     }
 }
 

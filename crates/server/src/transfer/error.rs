@@ -145,6 +145,15 @@ pub enum TransferError {
     /// A thread or a signal could not be set up.
     #[error("the system refuses a thread or a signal; look at the limits of this user (ulimit -a)")]
     System(#[source] io::Error),
+    /// A folder for this run cannot be made.
+    #[error("cannot make a folder in {}", std::env::temp_dir().display())]
+    Folder(#[source] io::Error),
+    /// The engine of a named store is not in this build.
+    #[error("{known}; a build with it: cargo build --release -p pando-server --features engine-tikv")]
+    NoEngine {
+        /// The engines that there are.
+        known: String,
+    },
     /// The import has ended, and its reader stops.
     #[error("stopped")]
     Stopped,

@@ -119,7 +119,7 @@ impl ImportPlan {
     pub(super) fn of(import: &Import) -> Result<ImportPlan, TransferError> {
         let from_uri = match &import.target {
             TargetChoice::Uri(uri) => database_of(uri),
-            TargetChoice::Data(_) => None,
+            TargetChoice::Data(_) | TargetChoice::Cluster(_) => None,
         };
         let database = import.database.clone().or(from_uri);
         let path = match &import.source {

@@ -4,6 +4,7 @@ use bson::{Bson, Document, RawDocumentBuf};
 use pandodb::{EngineName, MissingStore, SOCKET_NAME};
 
 use super::address::without_password;
+use super::cluster_store::ClusterStore;
 use super::connection_string::ConnectionString;
 use super::data_folder::DataFolder;
 use super::embedded_target::EmbeddedTarget;
@@ -18,6 +19,8 @@ pub enum TargetChoice {
     Uri(String),
     /// A data folder that no server has open.
     Data(DataFolder),
+    /// A store in a TiKV cluster.
+    Cluster(ClusterStore),
 }
 
 impl TargetChoice {
@@ -26,6 +29,7 @@ impl TargetChoice {
         match self {
             TargetChoice::Uri(uri) => without_password(uri),
             TargetChoice::Data(folder) => folder.display().to_string(),
+            TargetChoice::Cluster(cluster) => cluster.to_string(),
         }
     }
 
@@ -43,6 +47,7 @@ impl TargetChoice {
             TargetChoice::Data(folder) => {
                 Ok(Box::new(EmbeddedTarget::open(folder, missing_store, None, &[])?))
             }
+            TargetChoice::Cluster(cluster) => Ok(Box::new(EmbeddedTarget::open_in_cluster(cluster, &[])?)),
         }
     }
 
@@ -59,6 +64,7 @@ impl TargetChoice {
             TargetChoice::Data(folder) => {
                 Ok(Box::new(EmbeddedTarget::open(folder, MissingStore::Create, engine, named)?))
             }
+            TargetChoice::Cluster(cluster) => Ok(Box::new(EmbeddedTarget::open_in_cluster(cluster, named)?)),
         }
     }
 
