@@ -38,7 +38,7 @@ pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
 pub use monitoring_options::Monitoring;
-pub use options::{OptionEntry, Shape};
+pub use options::{OptionEntry, Shape, seconds};
 pub use sources::{Sources, misspelt_variables};
 pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport};
 

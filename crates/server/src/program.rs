@@ -15,6 +15,7 @@ mod key_command;
 mod login_arguments;
 mod options_page;
 mod output;
+mod ping_command;
 mod serve_command;
 mod target_arguments;
 mod user_command;
@@ -138,6 +139,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("user", matches)) => user_command::run(matches),
         Some(("audit", matches)) => audit_command::run(matches),
         Some(("verify", matches)) => verify_command::run(matches),
+        Some(("ping", matches)) => ping_command::run(matches),
         Some(("key", matches)) => key_command::run(matches),
         Some(("completions", matches)) => completions_command::run_completions(&command_line(), matches),
         Some(("man", matches)) => completions_command::run_man(command_line(), matches),
@@ -161,6 +163,7 @@ fn command_line() -> Command {
         .subcommand(backup_command::restore())
         .subcommand(user_command::command())
         .subcommand(verify_command::command())
+        .subcommand(ping_command::command())
         .subcommand(key_command::command())
         .subcommand(audit_command::command())
         .subcommand(completions_command::completions())

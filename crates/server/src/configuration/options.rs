@@ -399,7 +399,11 @@ pub(super) fn count(text: &str, min: usize, max: usize) -> Result<usize, ValueEr
     }
 }
 
-pub(super) fn seconds(text: &str) -> Result<Duration, ValueError> {
+/// A time of at most an hour, in whole seconds.
+///
+/// # Errors
+/// [`ValueError::Seconds`].
+pub fn seconds(text: &str) -> Result<Duration, ValueError> {
     match text.strip_suffix('s').unwrap_or(text).trim_end().parse() {
         Ok(seconds) if seconds <= 3600 => Ok(Duration::from_secs(seconds)),
         _ => Err(ValueError::Seconds),

@@ -11,7 +11,7 @@ use super::login_arguments;
 use crate::transfer::{DataFolder, TargetChoice, without_password};
 
 /// The server of a command that names none.
-const URI_DEFAULT: &str = "mongodb://127.0.0.1:27017";
+pub(super) const URI_DEFAULT: &str = "mongodb://127.0.0.1:27017";
 const PORT_DEFAULT: u16 = 27017;
 
 /// The arguments that name a collection and its store. Without any, the store is the server of this machine.

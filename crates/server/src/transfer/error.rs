@@ -145,6 +145,14 @@ pub enum TransferError {
     /// A thread or a signal could not be set up.
     #[error("the system refuses a thread or a signal; look at the limits of this user (ulimit -a)")]
     System(#[source] io::Error),
+    /// The server has not answered in time.
+    #[error("{place} has not answered within {seconds} s")]
+    NoAnswer {
+        /// The server.
+        place: String,
+        /// The time that it had.
+        seconds: u64,
+    },
     /// A folder for this run cannot be made.
     #[error("cannot make a folder in {}", std::env::temp_dir().display())]
     Folder(#[source] io::Error),
