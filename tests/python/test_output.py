@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import json
 import os
 import pathlib
 import resource
@@ -309,6 +310,32 @@ def test_root_is_warned_in_the_folder_of_another_user(tmp_path):
     done = verify()
     assert done.returncode == 0 and len(done.stderr.splitlines()) == 1, done
     assert "belongs to user 4711" in done.stderr and "sudo -u '#4711' pando" in done.stderr, done.stderr
+
+
+def test_a_check_says_whether_a_damaged_store_still_opens(tmp_path):
+    server = Server(tmp_path / "data").start()
+    with server.client() as client:
+        values = [os.urandom(3000) for _ in range(200)]
+        client.d.c.insert_many([{"_id": i, "s": value} for i, value in enumerate(values)])
+    assert server.stop() == 0
+    verify = lambda *more: subprocess.run([PANDO, "verify", str(tmp_path / "data"), *more], capture_output=True, text=True, timeout=60)
+    data = tmp_path / "data" / "data.0000"
+    whole, found = data.read_bytes(), json.loads(verify("--json").stdout)
+    assert found["sound"] and found["opens"] and found["remarks"] == [], found
+    # Random values do not compress, and stand in their page as they are.
+    part = values[100][1000:1064]
+    assert part in whole
+    data.write_bytes(whole.replace(part, bytes(64)))
+    told = verify()
+    assert told.returncode == 1 and "collection d.c" in told.stdout and "the rest stays readable" in told.stdout, told
+    data.write_bytes(whole)
+    for segment in (tmp_path / "data" / "wal").iterdir():
+        segment.unlink()
+    told = verify()
+    assert told.returncode == 1 and "the store does not open as it is; restore a backup" in told.stdout, told
+    assert "stays readable" not in told.stdout and not json.loads(verify("--json").stdout)["opens"], told
+    refused = subprocess.run([PANDO, "export", "--data", str(tmp_path / "data"), "--db", "d", "--collection", "c"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1, refused
 
 
 def test_a_folder_in_use_is_told_with_the_socket_of_its_server(socket):

@@ -193,6 +193,24 @@ pub enum EncryptionError {
     Environment(#[from] EnvironmentError),
 }
 
+impl EncryptionError {
+    /// Whether another setting or another key is needed: a second try with these ends in the same way.
+    pub fn is_wrong_setting(&self) -> bool {
+        matches!(
+            self,
+            EncryptionError::NotAFile { .. }
+                | EncryptionError::KeyFileMode { .. }
+                | EncryptionError::KeyText { .. }
+                | EncryptionError::OtherCipher { .. }
+                | EncryptionError::KeyId { .. }
+                | EncryptionError::KeyMissing { .. }
+                | EncryptionError::StoreIsPlain { .. }
+                | EncryptionError::WrongKey { .. }
+                | EncryptionError::OtherKeyId { .. }
+        )
+    }
+}
+
 /// The identifier of a key in a sentence; a command may be asked for its only key without one.
 fn named(id: &str) -> String {
     if id.is_empty() { String::new() } else { format!(" '{id}'") }

@@ -144,13 +144,12 @@ fn query_memory(
     let most = to_usize(options.cache_bytes).max(QUERY_MEMORY_MIN);
     let limit_bytes = bytes.map_or((most / QUERY_MEMORY_SHARE).max(QUERY_MEMORY_MIN), to_usize);
     if !(QUERY_MEMORY_MIN..=most).contains(&limit_bytes) {
-        return Err(format!(
+        return Err(wrong_setting(format!(
             "the memory of queries (query_memory) cannot be {}: choose from {} to {}, the size of the cache",
             size_text(limit_bytes),
             size_text(QUERY_MEMORY_MIN),
             size_text(most)
-        )
-        .into());
+        )));
     }
     Ok(QueryMemoryOptions {
         limit_bytes,
@@ -164,17 +163,21 @@ fn query_memory(
     })
 }
 
+/// The error of an option, by whose kind a caller knows that another try with it fails, too.
+fn wrong_setting(message: String) -> OpenError {
+    StorageError::new(ErrorKind::InvalidInput, message).into()
+}
+
 /// Refuses a key for an engine that would not encrypt with it.
 pub(crate) fn refuse_key(engine: EngineName, options: &EngineOptions) -> Result<(), OpenError> {
     if options.encryption.is_none() || engine == EngineName::Betree {
         return Ok(());
     }
-    Err(format!(
+    Err(wrong_setting(format!(
         "the engine '{}' does not encrypt its files: choose the engine betree, or an encrypted device, and leave the \
          encryption options out",
         engine.as_str()
-    )
-    .into())
+    )))
 }
 
 /// Refuses options that the engine does not know, before anything is done that goes without them.
@@ -213,7 +216,7 @@ pub(crate) fn open_engine(
             let mut betree = pando_betree::Options::default();
             betree.cache_bytes = options.cache_bytes;
             betree.encryption = options.encryption.clone();
-            let betree = betree.with_entries(&options.named)?;
+            let betree = betree.with_entries(&options.named).map_err(StorageError::from)?;
             Ok(pando_betree::Betree::open(environment, folder, betree)?)
         }
         #[cfg(feature = "engine-lmdb")]

@@ -128,6 +128,19 @@ pub enum FolderError {
     },
 }
 
+impl FolderError {
+    /// Whether another path is needed: what the folder holds stays as it is.
+    pub fn is_wrong_path(&self) -> bool {
+        matches!(
+            self,
+            FolderError::EmptyPath
+                | FolderError::NotAFolder { .. }
+                | FolderError::OtherEngine { .. }
+                | FolderError::Foreign { .. }
+        )
+    }
+}
+
 const OF_MONGODB: &str =
     ", a file of MongoDB (have MongoDB serve it, and take its documents with 'pando copy' or mongodump)";
 /// Files that tell where a foreign folder comes from.

@@ -45,6 +45,8 @@ pub struct StoreReport {
     pub collections: Vec<(String, CollectionReport)>,
     /// The faults, a sentence each.
     pub problems: Vec<String>,
+    /// Whether a fault keeps the store from opening at all.
+    pub is_closed_by_damage: bool,
     /// What is no fault and yet worth knowing, a sentence each.
     pub remarks: Vec<String>,
 }
@@ -104,6 +106,7 @@ fn check_blocks(
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
         problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
+        is_closed_by_damage: blocks.is_closed_by_damage,
         remarks: blocks.damaged_superblocks.iter().map(damaged_superblock).collect(),
     })
 }

@@ -326,16 +326,19 @@ fn damaged_copies_of_superblocks_are_remarked_until_checkpoints_have_written_the
     };
     (0..3).for_each(fill);
     let data = folder.path().join("data.0000");
-    let mut bytes = std::fs::read(&data).unwrap();
-    // The second copies of both slots.
-    for place in [65_556, 69_652] {
-        bytes[place..place + 8].iter_mut().for_each(|byte| *byte ^= 0xff);
+    let whole = std::fs::read(&data).unwrap();
+    // The second copies of both slots: a field, the magic, and everything.
+    for (front, end, byte) in [(20, 28, 0xff), (0, 8, 0xff), (0, 4_096, 0)] {
+        let mut bytes = whole.clone();
+        for copy in [65_536, 69_632] {
+            bytes[copy + front..copy + end].fill(byte);
+        }
+        std::fs::write(&data, bytes).unwrap();
+        let report = verify_store(folder.path(), VerifyDepth::Blocks).unwrap();
+        assert!(report.is_sound() && !report.is_closed_by_damage, "{:?}", report.problems);
+        assert_eq!(report.remarks.len(), 2, "bytes {front} to {end}: {:?}", report.remarks);
+        assert!(report.remarks[0].contains("at byte 65536"), "{:?}", report.remarks);
     }
-    std::fs::write(&data, bytes).unwrap();
-    let report = verify_store(folder.path(), VerifyDepth::Blocks).unwrap();
-    assert!(report.is_sound(), "{:?}", report.problems);
-    assert_eq!(report.remarks.len(), 2, "{:?}", report.remarks);
-    assert!(report.remarks[0].contains("at byte 65536"), "{:?}", report.remarks);
     (3..6).for_each(fill);
     let report = verify_store(folder.path(), VerifyDepth::Blocks).unwrap();
     assert_eq!((report.is_sound(), report.remarks), (true, vec![]));

@@ -33,7 +33,7 @@ use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use command_line::serve_arguments;
-pub use encryption_options::{EncryptionChoice, key_id, key_timeout};
+pub use encryption_options::{EncryptionChoice, OptionsDisagree, key_id, key_timeout};
 pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;

@@ -37,11 +37,12 @@ use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
 use logging::ProcessLog;
 use pando_commands::{
-    AccessControl, AuditTrail, CertificateRotation, LocalhostException, LogLine, LogSeverity, LogTail,
-    MONGODB_VERSION, Persona, ServerStop, StartParameterError,
+    AccessControl, AuditTrail, CertificateRotation, ErrorKind, LocalhostException, LogLine, LogSeverity,
+    LogTail, MONGODB_VERSION, Persona, ServerStop, StartParameterError, StorageError,
 };
-use pando_encryption::{Encryption, master_key_id, refuse_other_cipher};
+use pando_encryption::{Encryption, EncryptionError, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
+use pando_tls::TlsError;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
     inspect_folder, open_commands,
@@ -53,7 +54,7 @@ use tracing::{error, info, warn};
 use transport::Certificates;
 
 use crate::amounts::{bytes_text, count_text, time_text};
-use crate::configuration::{ByteSize, Configuration, OpenToOthers, misspelt_variables};
+use crate::configuration::{ByteSize, Configuration, OpenToOthers, OptionsDisagree, misspelt_variables};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
@@ -81,7 +82,7 @@ pub enum ServeError {
         /// The mode.
         mode: &'static str,
         /// The fault, with the way to mend it.
-        source: pando_tls::TlsError,
+        source: TlsError,
     },
     /// The file of the audit trail cannot be opened.
     #[error(
@@ -161,20 +162,40 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Whether the configuration is the fault by itself, so that another start with it fails, too.
+    /// Whether the configuration is the fault by itself, so that another start with it fails, too. What
+    /// another start may find, such as a file on a disk that is not mounted yet, is none.
     pub fn is_wrong_configuration(&self) -> bool {
         match self {
-            ServeError::Parameter(_) | ServeError::AuditFilter { .. } | ServeError::NoCertificate { .. } => {
-                true
-            }
+            ServeError::Parameter(_)
+            | ServeError::AuditFilter { .. }
+            | ServeError::NoCertificate { .. }
+            | ServeError::User { .. } => true,
             ServeError::Address(refused) => match refused {
                 ListenRefused::OpenToOthers { .. } | ListenRefused::LongPath { .. } => true,
                 // Another start may find the name.
                 ListenRefused::Unknown { .. } => false,
             },
+            ServeError::Tls { source, .. } => !matches!(source, TlsError::Read { .. }),
+            ServeError::NoStore(refused) => refused.is_wrong_path(),
+            ServeError::Encryption { source } => is_wrong_setting(source.as_ref()),
+            ServeError::Open { source, .. } => is_wrong_setting(source.as_ref()),
             _ => false,
         }
     }
+}
+
+/// Whether a setting of the engine or of the encryption is the reason of this error.
+fn is_wrong_setting(error: &(dyn Error + 'static)) -> bool {
+    let reasons = || std::iter::successors(Some(error), |error| (*error).source());
+    // The error of a key knows more than that of the engine around it.
+    if let Some(reason) = reasons().find_map(|reason| reason.downcast_ref::<EncryptionError>()) {
+        return reason.is_wrong_setting();
+    }
+    reasons().any(|reason| {
+        let of_engine = reason.downcast_ref::<StorageError>();
+        reason.is::<OptionsDisagree>()
+            || of_engine.is_some_and(|reason| reason.kind() == ErrorKind::InvalidInput)
+    })
 }
 
 /// Serves until a signal comes.

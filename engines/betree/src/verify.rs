@@ -51,6 +51,8 @@ pub struct VerifyReport {
     /// Where copies of superblocks begin that are damaged, in bytes of the data file. A power cut may leave
     /// such a copy, and the store has others; the next two checkpoints write all of them again.
     pub damaged_superblocks: Vec<u64>,
+    /// Whether the store does not open as it is: its catalog or its log is damaged.
+    pub is_closed_by_damage: bool,
     /// Bytes of the data file.
     pub file_bytes: u64,
     /// Bytes of it that the last checkpoint uses.
@@ -173,7 +175,10 @@ pub fn verify_keeping(
     let keys = blocks.store().vault().map(AsRef::as_ref);
     match Log::check(environment, folder, (superblock.store(), keys), from, must_reach) {
         Ok(records) => report.log_records = records,
-        Err(error) => report.damage.push(outside_trees(error.to_string())),
+        Err(error) => {
+            report.is_closed_by_damage = true;
+            report.damage.push(outside_trees(error.to_string()));
+        }
     }
     Ok(report)
 }
@@ -318,7 +323,10 @@ impl Walk<'_> {
                 let wanted = trees.iter().filter(|tree| only.is_empty() || only.contains(&tree.id));
                 wanted.for_each(|tree| self.tree(tree));
             }
-            Err(error) => self.report.damage.push(outside_trees(error.to_string())),
+            Err(error) => {
+                self.report.is_closed_by_damage = true;
+                self.report.damage.push(outside_trees(error.to_string()));
+            }
         }
     }
 

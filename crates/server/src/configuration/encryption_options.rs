@@ -19,6 +19,11 @@ const KEY_ID_AUTO: &str = "auto";
 const CIPHER_AUTO: &str = "auto";
 const CIPHERS: [&str; 3] = [CIPHER_AUTO, Cipher::ALL[0].as_str(), Cipher::ALL[1].as_str()];
 
+/// Options that do not fit each other, in a sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionsDisagree(String);
+
 /// The chosen key, which is not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncryptionChoice {
@@ -63,7 +68,8 @@ impl EncryptionChoice {
         let source: Arc<dyn KeySource> = match (&self.key_file, &self.key_command) {
             (None, None) => return self.check_without_key().map(|()| None),
             (Some(_), Some(_)) => {
-                return Err("--encryption-key-file and --encryption-key-command exclude each other".into());
+                let text = "--encryption-key-file and --encryption-key-command exclude each other";
+                return Err(OptionsDisagree(text.to_owned()).into());
             }
             (Some(path), None) => {
                 self.check_without_command("a key file has one key, and no command is asked")?;
@@ -87,7 +93,8 @@ impl EncryptionChoice {
             (false, Some(_)) => "--encryption-cipher",
             (false, None) => return self.check_without_command("no command is named"),
         };
-        Err(format!("{option} needs a key: name its file with --encryption-key-file").into())
+        let text = format!("{option} needs a key: name its file with --encryption-key-file");
+        Err(OptionsDisagree(text).into())
     }
 
     /// Refuses options of a key command.
@@ -99,7 +106,7 @@ impl EncryptionChoice {
         } else {
             return Ok(());
         };
-        Err(format!("{option} is for --encryption-key-command; {reason}").into())
+        Err(OptionsDisagree(format!("{option} is for --encryption-key-command; {reason}")).into())
     }
 }
 

@@ -122,7 +122,7 @@ fn verify_server(matches: &ArgMatches, uri: String) -> Result<ExitCode, Box<dyn 
         print_line!("{result}");
     } else {
         print_line!("{trees} trees, {entries} entries, {} read", bytes_text(bytes));
-        print_problems(&problems);
+        print_problems(&problems, AfterDamage::Readable);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -143,6 +143,7 @@ fn as_json(report: &StoreReport) -> serde_json::Value {
         "logRecords": report.log_records,
         "collections": collections.collect::<Vec<_>>(),
         "problems": report.problems,
+        "opens": !report.is_closed_by_damage,
         "remarks": report.remarks,
     })
 }
@@ -167,20 +168,36 @@ fn print(report: &StoreReport) {
         print_line!("remark: {remark}");
     }
     let problems: Vec<&str> = report.problems.iter().map(String::as_str).collect();
-    print_problems(&problems);
+    let after = if report.is_closed_by_damage { AfterDamage::Closed } else { AfterDamage::Readable };
+    print_problems(&problems, after);
 }
 
-fn print_problems(problems: &[&str]) {
+/// What a store with damage still does.
+enum AfterDamage {
+    Readable,
+    Closed,
+}
+
+fn print_problems(problems: &[&str], after: AfterDamage) {
     for problem in problems {
         print_line!("damage: {problem}");
     }
     if problems.is_empty() {
         print_line!("sound");
     } else {
-        let count = match problems.len() {
-            1 => "one problem: restore what it names".to_owned(),
-            count => format!("{count} problems: restore what they name"),
+        let (count, them) = match problems.len() {
+            1 => ("one problem".to_owned(), "it names"),
+            count => (format!("{count} problems"), "they name"),
         };
-        print_line!("{count} from a backup; the rest stays readable");
+        match after {
+            AfterDamage::Readable => {
+                print_line!("{count}: restore what {them} from a backup; the rest stays readable");
+            }
+            AfterDamage::Closed => {
+                print_line!(
+                    "{count}: the store does not open as it is; restore a backup into another folder"
+                );
+            }
+        }
     }
 }

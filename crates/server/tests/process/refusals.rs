@@ -248,3 +248,37 @@ fn an_audit_trail_without_lines_proves_nothing() {
     assert_eq!(status.code(), Some(1));
     assert!(out.is_empty() && said.contains("/dev/null has no lines: nothing is proved"), "{out}{said}");
 }
+
+/// A service manager starts a server again that ends with code 1, and not one that ends with code 2.
+#[test]
+fn settings_that_only_an_edit_mends_end_with_the_code_of_a_wrong_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, content: &str| {
+        std::fs::write(at(name), content).unwrap();
+        at(name)
+    };
+    let (short, foreign) = (write("short", "AAAA"), at("foreign"));
+    std::fs::set_permissions(&short, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::create_dir(&foreign).unwrap();
+    write("foreign/mongod.lock", "");
+    let text = write("text", "no certificate");
+    let (new, absent) = (at("new"), at("absent"));
+    let tls = ["--tls-mode", "requireTLS", "--tls-certificate-key-file"];
+    for (arguments, code, words) in [
+        (vec!["--engine-option", "nosuch=1"], 2, "nosuch"),
+        (vec!["--engine-option", "pageSize=abc"], 2, "abc"),
+        (vec!["--user", "nobody-of-this-name"], 2, "--user"),
+        (vec!["--encryption-key-file", &short], 2, "no master key"),
+        (vec!["--encryption-cipher", "aes256-gcm"], 2, "--encryption-key-file"),
+        (vec!["--data", &foreign], 2, "mongod.lock"),
+        ([&tls[..], &[&text]].concat(), 2, "certificate"),
+        // These may be there at the next start, such as on a disk that is mounted late.
+        ([&tls[..], &[&absent]].concat(), 1, "cannot read"),
+        (vec!["--encryption-key-file", &absent], 1, "cannot read the key file"),
+    ] {
+        let data = if arguments.contains(&"--data") { vec![] } else { vec!["--data", &new] };
+        let (status, _, said) = run(&[&["serve", "--listen", "127.0.0.1:0"], &data[..], &arguments].concat());
+        assert!(status.code() == Some(code) && said.contains(words), "{arguments:?}: {status} {said}");
+    }
+}

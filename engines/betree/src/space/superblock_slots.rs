@@ -78,27 +78,10 @@ pub(super) struct FoundSuperblocks {
 
 /// Reads all four copies and takes the newest valid one.
 pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblocks, SpaceError> {
-    let (mut seen, mut damaged) = (Vec::new(), Vec::new());
-    let mut best = |slot: Slot| -> Result<Option<Superblock>, SpaceError> {
-        let mut best: Option<Superblock> = None;
-        for offset in slot.offsets() {
-            match read_copy(file, offset)? {
-                SuperblockCopy::Valid(superblock) => {
-                    if best.as_ref().is_none_or(|best| best.generation < superblock.generation) {
-                        best = Some(*superblock);
-                    }
-                }
-                other => {
-                    if other == SuperblockCopy::Damaged {
-                        damaged.push(offset);
-                    }
-                    seen.push(other);
-                }
-            }
-        }
-        Ok(best)
-    };
-    let (a, b) = (best(Slot::A)?, best(Slot::B)?);
+    let (a, b) = (read_slot(file, Slot::A)?, read_slot(file, Slot::B)?);
+    let damaged = a.damaged.iter().chain(&b.damaged).copied().collect();
+    let seen: Vec<SuperblockCopy> = a.invalid.into_iter().chain(b.invalid).collect();
+    let (a, b) = (a.newest, b.newest);
     let found = match (a, b) {
         (Some(a), Some(b)) if a.generation >= b.generation => {
             FoundSuperblocks { newest: a, slot: Slot::A, other: Some(b), damaged }
@@ -111,12 +94,51 @@ pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblock
     Ok(found)
 }
 
+/// What a slot holds.
+struct FoundSlot {
+    newest: Option<Superblock>,
+    /// The copies that are no valid superblock.
+    invalid: Vec<SuperblockCopy>,
+    /// Where copies begin that are damaged, in bytes of the file.
+    damaged: Vec<u64>,
+}
+
+/// Reads both copies of a slot. As they are written together, a blank one is damaged where the other is
+/// valid. A slot of two blank copies was never written, such as in a new or a restored store.
+fn read_slot(file: &dyn File, slot: Slot) -> Result<FoundSlot, SpaceError> {
+    let offsets = slot.offsets();
+    let copies = [read_copy(file, offsets[0])?, read_copy(file, offsets[1])?];
+    let is_written = copies.iter().any(|copy| matches!(copy, SuperblockCopy::Valid(_)));
+    let mut found = FoundSlot { newest: None, invalid: Vec::new(), damaged: Vec::new() };
+    for (offset, copy) in offsets.into_iter().zip(copies) {
+        match copy {
+            SuperblockCopy::Valid(copy) => {
+                if found.newest.as_ref().is_none_or(|newest| newest.generation < copy.generation) {
+                    found.newest = Some(*copy);
+                }
+            }
+            invalid => {
+                let is_damaged = match invalid {
+                    SuperblockCopy::Damaged | SuperblockCopy::NotOurs => true,
+                    SuperblockCopy::Blank => is_written,
+                    SuperblockCopy::OtherVersion(_) | SuperblockCopy::Valid(_) => false,
+                };
+                if is_damaged {
+                    found.damaged.push(offset);
+                }
+                found.invalid.push(invalid);
+            }
+        }
+    }
+    Ok(found)
+}
+
 fn read_copy(file: &dyn File, offset: u64) -> Result<SuperblockCopy, SpaceError> {
     let mut buffer = AlignedBuffer::zeroed(SUPERBLOCK_BYTES);
     match file.read_exact_at(&mut buffer, offset) {
         Ok(()) => Ok(SuperblockCopy::read(&buffer)),
-        // A file too short for the copy is not a store, or was truncated.
-        Err(error) if error.is_past_end() => Ok(SuperblockCopy::NotOurs),
+        // A new file that has not grown yet ends before it. A file without any copy is not a store.
+        Err(error) if error.is_past_end() => Ok(SuperblockCopy::Blank),
         Err(error) => Err(error.into()),
     }
 }
