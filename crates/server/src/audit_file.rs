@@ -293,6 +293,16 @@ pub enum AuditFault {
         /// The line, from 1.
         line: u64,
     },
+    /// The first line does not begin a chain.
+    #[error(
+        "line 1 of {} does not begin a chain: if the file was begun by a rotation, name the last chain of the file before it with \
+         --previous ('pando audit verify' of that file prints it); otherwise lines before it are missing, or it was changed",
+        path.display()
+    )]
+    NotTheFirst {
+        /// The file.
+        path: PathBuf,
+    },
     /// A line does not follow the one before.
     #[error(
         "line {line} of {} does not follow the line before it; one of the two was changed, left out or moved, or --previous names \
@@ -330,7 +340,11 @@ pub(crate) fn verify(
         };
         if chain_of(&last, &bare) != chain {
             faults += 1;
-            report(AuditFault::Broken { path: path.to_owned(), line: lines });
+            let path = path.to_owned();
+            report(match (lines, previous) {
+                (1, None) => AuditFault::NotTheFirst { path },
+                _ => AuditFault::Broken { path, line: lines },
+            });
         }
         // Also behind a break, so that each break is reported once.
         chain.clone_into(&mut last);
@@ -509,7 +523,8 @@ mod tests {
         let first = sound(&path, None);
         file.rotate().unwrap();
         file.append("{\"a\":2}");
-        assert_eq!(faults(&path, None).len(), 1, "it is not the beginning");
+        let told = faults(&path, None);
+        assert!(told.len() == 1 && told[0].contains("--previous"), "it is not the beginning: {told:?}");
         assert_eq!(sound(&path, Some(&first.last)).lines, 1);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }

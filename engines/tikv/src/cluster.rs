@@ -29,7 +29,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::failure::{
-    Outcome, invalid, missing_transaction, operation_ended, outcome_of, request_failed, tikv_failed, too_slow,
+    Outcome, invalid, missing_transaction, operation_ended, outcome_of, request_failed, text_of, tikv_failed,
+    too_slow,
 };
 use crate::figures::{Calls, Figures};
 use crate::locks::{Keys, behind, remove_orphans};
@@ -132,7 +133,7 @@ impl Cluster {
         };
         let client = match connected {
             Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(cannot(error.to_string())),
+            Ok(Err(error)) => return Err(cannot(text_of(&error))),
             Err(_) => return Err(cannot(format!("no answer within {} s", options.patience.as_secs()))),
         };
         let (patience, commit, clock) = (options.patience, options.commit, Arc::clone(clock));

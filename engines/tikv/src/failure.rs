@@ -20,6 +20,17 @@ pub(crate) enum Outcome {
     Undetermined,
 }
 
+/// The text of an error for people. That of an internal one begins with a place in the client's source.
+pub(crate) fn text_of(error: &Error) -> String {
+    match error {
+        Error::InternalError { message } => {
+            let behind = message.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+            behind.map_or(message.as_str(), |(_, text)| text).to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 /// The meaning of an error.
 pub(crate) fn outcome_of(error: &Error) -> Outcome {
     match error {
@@ -119,11 +130,11 @@ pub(crate) fn tikv_failed(doing: &str, error: Error) -> StorageError {
             error,
         ),
         Outcome::Unavailable | Outcome::Undetermined => {
-            let message = format!("the TiKV cluster could not be reached while {doing}: {error}");
+            let message = format!("the TiKV cluster could not be reached while {doing}: {}", text_of(&error));
             StorageError::with_source(ErrorKind::Unavailable, message, error)
         }
         Outcome::Refused => {
-            let message = format!("the TiKV cluster refused a request while {doing}: {error}");
+            let message = format!("the TiKV cluster refused a request while {doing}: {}", text_of(&error));
             StorageError::with_source(ErrorKind::InvalidInput, message, error)
         }
     }
@@ -188,6 +199,14 @@ mod tests {
         assert_eq!(outcome_of(&Error::ExtractedErrors(vec![away(), unknown])), Outcome::Undetermined);
         assert_eq!(tikv_failed("testing", conflict()).kind(), ErrorKind::Conflict);
         assert_eq!(tikv_failed("testing", away()).kind(), ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_place_in_the_clients_source_is_left_out() {
+        let internal = |message: &str| text_of(&Error::InternalError { message: message.to_owned() });
+        assert_eq!(internal("[client/src/pd.rs:213]: no driver answers"), "no driver answers");
+        assert_eq!(internal("no place"), "no place");
+        assert_eq!(text_of(&Error::StringError("away".to_owned())), "away");
     }
 
     #[test]

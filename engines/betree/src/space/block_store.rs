@@ -236,13 +236,20 @@ impl BlockStore {
         Ok((store, OpenedState { superblock, damaged_superblocks }))
     }
 
-    /// Loads the space map, and frees the units that it does not hold.
+    /// Loads the space map, and frees the units that it does not hold. `end` is that of the file, in units.
     fn load_map(&self, end: u64) -> Result<(), SpaceError> {
         let mut durable = self.durable.lock();
-        let removed = durable.load_map(self)?;
+        // The file may be shorter than at the checkpoint, but only by units that are free.
+        let length_at_checkpoint = durable.superblock().file_units;
+        let removed = durable.load_map(self).map_err(|error| match error {
+            SpaceError::Corrupt { .. } if end < length_at_checkpoint => {
+                self.cut_off(end, length_at_checkpoint)
+            }
+            other => other,
+        })?;
         let mut taken = durable.used().clone();
-        if let Some(units) = taken.overlap(&(0..HEAD_UNITS)).or_else(|| taken.overlap(&(end..u64::MAX))) {
-            return Err(inconsistent("all that is in use lies within the file", units));
+        if let Some(last) = taken.iter().next_back().filter(|last| last.end > end) {
+            return Err(self.cut_off(end, last.end));
         }
         taken
             .insert(0..HEAD_UNITS)
@@ -263,6 +270,11 @@ impl BlockStore {
         }
         BlockStore::doubt_room(&mut allocator);
         Ok(())
+    }
+
+    fn cut_off(&self, end: u64, needed: u64) -> SpaceError {
+        let path = self.folder.join(FileId::FIRST.name());
+        SpaceError::CutOff { path, bytes: end * UNIT_BYTES, needed: needed * UNIT_BYTES }
     }
 
     /// The random name of the store.

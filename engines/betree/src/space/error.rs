@@ -97,6 +97,20 @@ pub enum SpaceError {
         /// The file.
         path: PathBuf,
     },
+    /// The data file ends before what is in use.
+    #[error(
+        "{} has {bytes} bytes, and the store uses it up to byte {needed}: it was cut off; put the whole file back, or restore \
+         from a backup",
+        path.display()
+    )]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The least length that it must have.
+        needed: u64,
+    },
     /// Another version wrote the store.
     #[error(
         "{} has format version {found}, this program reads version {supported}: open it with the program that wrote it, \
@@ -181,6 +195,7 @@ impl SpaceError {
             | SpaceError::Superblock { .. }
             | SpaceError::SuperblockSeal { .. }
             | SpaceError::Inconsistent { .. }
+            | SpaceError::CutOff { .. }
             | SpaceError::NotOurs { .. } => ErrorKind::Corrupt,
             SpaceError::Encryption(error) => encryption_kind(error),
             SpaceError::NoStore { .. } => ErrorKind::NotFound,

@@ -4,8 +4,9 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Access, OpenMode, Operation};
 use pando_storage::{ErrorKind, StorageError};
 
+use super::toy::Toy;
 use super::*;
-use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields, UNIT_BYTES};
 
 fn problem(error: SpaceError) -> BlockProblem {
     match error {
@@ -218,4 +219,25 @@ fn a_data_file_that_was_cut_short_is_refused_where_blocks_are_missing_and_named(
     drop(store);
     let error = BlockStore::open(&simulation.environment, Path::new(FOLDER), small_options()).err().unwrap();
     assert_eq!(StorageError::from(error).kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_store_whose_file_was_cut_off_is_told_so_with_both_lengths() {
+    let simulation = simulation(9);
+    let (mut toy, random) = (Toy::create(&simulation).unwrap(), SeededRandom::new(9));
+    (0..60).for_each(|_| toy.step(&random).unwrap());
+    toy.checkpoint().unwrap();
+    drop(toy);
+    let file =
+        simulation.environment.files().open(&data_path(), OpenMode::Existing, Access::Buffered).unwrap();
+    // Only blocks that the map names are cut off, or all of it too.
+    let last = open(&simulation).0.durable.lock().used().iter().next_back().unwrap().end;
+    for length in [(last - 1) * UNIT_BYTES, (HEAD_UNITS + 1) * UNIT_BYTES] {
+        file.set_length(length).unwrap();
+        let error =
+            BlockStore::open(&simulation.environment, Path::new(FOLDER), small_options()).err().unwrap();
+        let said = error.to_string();
+        assert!(said.contains(&format!("has {length} bytes")) && said.contains("it was cut off"), "{said}");
+        assert_eq!(StorageError::from(error).kind(), ErrorKind::Corrupt);
+    }
 }
