@@ -75,6 +75,16 @@ def test_fresh_and_deleted_documents_count(filled):
         filled.client.admin.command("fsync")
 
 
+def test_documents_whose_keys_begin_alike_are_drawn_as_often_as_others(db):
+    """A place among those cannot be told by the first bytes of keys, and half of the draws are of such places."""
+    for begin in range(0, 30_000, 10_000):
+        db.c.insert_many([{"_id": f"{'new' if number < 10_000 else 'user:2024-06-01:'}{number:08}", "number": number} for number in range(begin, begin + 10_000)])
+    db.client.admin.command("fsync")
+    found = [document["number"] for _ in range(40) for document in drawn(db, 50)]
+    # A third of 2,000, with a standard deviation of 21.
+    assert 560 < sum(number < 10_000 for number in found) < 780
+
+
 def test_a_sample_within_a_transaction_sees_its_writes(filled):
     with filled.client.start_session() as session, session.start_transaction():
         filled.c.delete_many({"number": {"$gte": 100}}, session=session)

@@ -8,7 +8,8 @@
 //! 3. When all are drawn they are fetched one by one.
 //!
 //! The plan reads all documents where estimates do not tell places well: where they differ from the counter
-//! of documents, as those of many fresh writes do, and where many draws fail.
+//! of documents, as those of many fresh writes do, where many draws fail, and where one place is far behind
+//! the nearest key that bisection finds. To draw another one instead would favour the documents elsewhere.
 //!
 //! # Invariants
 //! - No document comes twice, and as many come as are wanted.
@@ -42,7 +43,8 @@ const DOCUMENTS_A_DRAW: u64 = 500;
 const DIFFERENCE_SHARE: u64 = 50;
 /// Documents before the place of one at which the bisection ends.
 const NEAR: u64 = 16;
-/// The most documents that are stepped over to a place.
+/// The most documents that are stepped over to a place. Many documents whose keys begin with the same bytes
+/// are as one place for the bisection.
 const STEPS_MAX: u64 = 4_096;
 /// Draws that may fail, beside as many as documents are wanted.
 const FAILURES_MAX: u64 = 100;
@@ -140,6 +142,15 @@ impl RandomDocuments {
     }
 }
 
+/// What is at a place.
+enum AtPlace {
+    Key(Vec<u8>),
+    /// No document: there are fewer than estimated.
+    Nothing,
+    /// Too many documents are to be stepped over.
+    TooFar,
+}
+
 /// A draw of keys.
 struct Draw<'d> {
     from: DrawnFrom<'d>,
@@ -152,13 +163,17 @@ struct Draw<'d> {
 }
 
 impl Draw<'_> {
-    /// So many different keys, in descending order; `None` where draws fail too often.
+    /// So many different keys, in descending order; `None` where places cannot be told.
     fn keys(&mut self, wanted: u64, random: &SeededRandom) -> Result<Option<Vec<Vec<u8>>>, QueryError> {
         let mut keys = BTreeSet::new();
         let mut failures = 0;
         while (keys.len() as u64) < wanted {
-            let drawn = self.key_at(random.below(self.documents))?;
-            if drawn.is_some_and(|key| keys.insert(key)) {
+            let is_new = match self.key_at(random.below(self.documents))? {
+                AtPlace::Key(key) => keys.insert(key),
+                AtPlace::Nothing => false,
+                AtPlace::TooFar => return Ok(None),
+            };
+            if is_new {
                 continue;
             }
             failures += 1;
@@ -169,8 +184,8 @@ impl Draw<'_> {
         Ok(Some(keys.into_iter().rev().collect()))
     }
 
-    /// The key at a place; `None` where it cannot be told.
-    fn key_at(&mut self, place: u64) -> Result<Option<Vec<u8>>, QueryError> {
+    /// The key at a place.
+    fn key_at(&mut self, place: u64) -> Result<AtPlace, QueryError> {
         let DrawnFrom { collection, transaction, .. } = self.from;
         let keys = &self.keys;
         let (mut low, mut high, mut before_low) = (keys.first, None, 0);
@@ -190,7 +205,7 @@ impl Draw<'_> {
         }
         let steps = place - before_low;
         if steps > STEPS_MAX {
-            return Ok(None);
+            return Ok(AtPlace::TooFar);
         }
         let upper = high.map_or(Bound::Unbounded, |high| Bound::Excluded(keys.key(high)));
         let range = KeyRange { lower: Bound::Included(keys.key(low)), upper };
@@ -198,10 +213,11 @@ impl Draw<'_> {
         for _ in 0..steps {
             self.caller.operation.check()?;
             if scan.next(transaction, self.caller.blocking)?.is_none() {
-                return Ok(None);
+                return Ok(AtPlace::Nothing);
             }
             self.stepped += 1;
         }
-        Ok(scan.next(transaction, self.caller.blocking)?.map(|(key, _)| key.to_vec()))
+        let found = scan.next(transaction, self.caller.blocking)?;
+        Ok(found.map_or(AtPlace::Nothing, |(key, _)| AtPlace::Key(key.to_vec())))
     }
 }
