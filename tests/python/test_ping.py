@@ -1,5 +1,6 @@
 """`pando ping`: whether a server answers, by the exit code."""
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -40,8 +41,15 @@ def test_no_server_and_one_that_keeps_silent_are_told_apart():
     assert absent.returncode == 1 and "cannot reach a server" in absent.stderr, absent.stderr
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.listen()
+        listener.listen(100)
         silent = ping("--uri", f"mongodb://127.0.0.1:{listener.getsockname()[1]}", "--within", "1", "--json")
+        again = ping("--uri", f"mongodb://127.0.0.1:{listener.getsockname()[1]}", "--within", "1", "--wait", "3")
+        listener.setblocking(False)
+        tries = 0
+        with contextlib.suppress(BlockingIOError):
+            while listener.accept():
+                tries += 1
+    assert again.returncode == 1 and tries >= 3, (again, tries)
     assert silent.returncode == 1 and "has not answered within 1 s" in json.loads(silent.stdout)["error"], silent
     for faulty in (["--uri", "data"], ["--wait", "soon"], ["--within", "2h"]):
         assert ping(*faulty).returncode == 2, faulty

@@ -29,7 +29,7 @@
 mod creation;
 mod entry_change;
 mod following;
-mod opening;
+pub(crate) mod opening;
 pub(crate) mod partition_keeping;
 pub(crate) mod partitioning;
 mod refresh;

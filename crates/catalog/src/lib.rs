@@ -150,6 +150,7 @@ mod write_transaction;
 pub use bulk_load::{BulkLoad, LoadedCollection};
 pub use capped::{CappedLimits, TailVersion, capped_size};
 pub use capped_copy::CappedCopy;
+pub use catalog::opening::TREES_READ_AT_OPENING;
 pub use catalog::partition_keeping::{Drops, KeptPartitions};
 pub use catalog::partitioning::{DroppedPartitions, PartitionChoice};
 pub use catalog::renaming::{Renaming, TakenName};

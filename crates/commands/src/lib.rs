@@ -238,7 +238,8 @@ pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
     BlockingMode, CatalogError, CheckRequest, CollectionReport, Durability, DurabilityWaker, Engine,
-    ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TreeOwners, verify_collection,
+    ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TREES_READ_AT_OPENING, TreeOwners,
+    verify_collection,
 };
 pub use persona::{Persona, PersonaOptions};
 pub use profiler::ProfilerOptions;

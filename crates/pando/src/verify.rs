@@ -9,7 +9,9 @@
 
 use std::path::Path;
 
-use pando_commands::{CATALOG_TREE, CheckRequest, CollectionReport, CommandsOptions, TreeOwners};
+use pando_commands::{
+    CATALOG_TREE, CheckRequest, CollectionReport, CommandsOptions, TREES_READ_AT_OPENING, TreeOwners,
+};
 use pando_environment::Environment;
 
 use crate::engine_choice::{open_engine, refuse_key};
@@ -106,7 +108,7 @@ fn check_blocks(
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
         problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
-        is_closed_by_damage: blocks.is_closed_by_damage,
+        is_closed_by_damage: blocks.is_closed_by_damage || blocks.is_damaged_in(&TREES_READ_AT_OPENING),
         remarks: blocks.damaged_superblocks.iter().map(damaged_superblock).collect(),
     })
 }

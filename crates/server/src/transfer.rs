@@ -73,7 +73,7 @@ mod write_mode;
 pub use address::{database_of, without_password};
 pub use cluster_store::{ClusterStore, ENGINE as CLUSTER_ENGINE, SCHEME as CLUSTER_SCHEME};
 pub use column_type::{ColumnType, TypedColumn};
-pub use command::{run_command, run_command_in};
+pub use command::{run_command, run_command_in, run_command_within};
 pub use comparison::{Check, Compared, Digests};
 pub use copy::{Continuation, Copied, StoreCopy, copy};
 pub use csv_rows::{Blanks, RowOptions, TypeMismatch, TypedNames};

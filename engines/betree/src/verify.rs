@@ -51,7 +51,7 @@ pub struct VerifyReport {
     /// Where copies of superblocks begin that are damaged, in bytes of the data file. A power cut may leave
     /// such a copy, and the store has others; the next two checkpoints write all of them again.
     pub damaged_superblocks: Vec<u64>,
-    /// Whether the store does not open as it is: its catalog or its log is damaged.
+    /// Whether the engine does not open the store as it is: its list of trees or its log is damaged.
     pub is_closed_by_damage: bool,
     /// Bytes of the data file.
     pub file_bytes: u64,
@@ -78,6 +78,13 @@ impl VerifyReport {
     /// Whether the store has no damage.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
+    }
+
+    /// Whether one of the trees with these names is damaged.
+    pub fn is_damaged_in(&self, names: &[&str]) -> bool {
+        let named = self.trees.iter().filter(|report| names.contains(&report.name.as_str()));
+        let numbers: Vec<u32> = named.map(|report| report.number).collect();
+        self.damage.iter().any(|damage| damage.tree.is_some_and(|tree| numbers.contains(&tree.get())))
     }
 
     /// Each damage in one sentence, with the name of the tree in parentheses.

@@ -34,7 +34,11 @@ pub(crate) fn is_map_full(error: &StorageError) -> bool {
 
 /// An error of the file system, with what was being done.
 pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
-    StorageError::with_source(ErrorKind::Io, format!("{doing}: {error}"), error)
+    let kind = match &error {
+        EnvironmentError::Locked { .. } => ErrorKind::Busy,
+        EnvironmentError::Io { .. } => ErrorKind::Io,
+    };
+    StorageError::with_source(kind, format!("{doing}: {error}"), error)
 }
 
 /// An error for bytes that make no sense.

@@ -33,7 +33,7 @@ pub(crate) fn stopped(doing: &str, error: StorageError) -> StorageError {
 /// An error of the file system, with what was being done.
 pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
     let kind = match &error {
-        EnvironmentError::Locked { .. } => ErrorKind::InvalidInput,
+        EnvironmentError::Locked { .. } => ErrorKind::Busy,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, format!("{doing}: {error}"), error)

@@ -159,7 +159,7 @@ pub(crate) fn too_slow(doing: &str, seconds: u64) -> StorageError {
 /// An error of the file system, with what was being done.
 pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
     let kind = match &error {
-        EnvironmentError::Locked { .. } => ErrorKind::InvalidInput,
+        EnvironmentError::Locked { .. } => ErrorKind::Busy,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, format!("{doing}: {error}"), error)

@@ -25,6 +25,9 @@ use crate::sharing::{SERVERS_TREE, Sharing as Membership};
 use crate::store::{NamedTree, OwnTrees, Store, TreeNumber};
 use crate::{CatalogError, Collection, Index, Namespace};
 
+/// The trees that every opening reads: a store with damage in one of them does not open.
+pub const TREES_READ_AT_OPENING: [&str; 2] = [CATALOG_TREE, COUNTERS_TREE];
+
 impl Catalog {
     /// Reads the catalog tree, or makes one in an empty store, and drops trees that
     /// nothing refers to. Blocks.

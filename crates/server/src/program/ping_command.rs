@@ -6,7 +6,6 @@
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
@@ -17,7 +16,7 @@ use super::login_arguments::{self, login_arguments};
 use super::output::print_line;
 use super::target_arguments::{URI_DEFAULT, json_argument};
 use crate::configuration::seconds;
-use crate::transfer::{TargetChoice, TransferError, run_command, without_password};
+use crate::transfer::{TransferError, run_command_within, without_password};
 
 const EXAMPLES: &str = "Examples:
   pando ping
@@ -44,7 +43,7 @@ pub(super) fn command() -> Command {
                 .value_name("URI")
                 .help(format!("The server [default: {URI_DEFAULT}]")),
         )
-        .arg(seconds_of("within").help("How long one answer may take [default: 5]"))
+        .arg(seconds_of("within").help("How long one answer may take, at least a second [default: 5]"))
         .arg(seconds_of("wait").help("How long a server that does not answer is tried again [default: 0]"))
         .args(login_arguments())
         .arg(json_argument())
@@ -66,32 +65,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let begun = Instant::now();
     loop {
         let tried = Instant::now();
-        match answer_of(&uri, within) {
-            Ok(build) => {
-                tell(matches, &uri, &build, tried.elapsed());
+        match run_command_within(&uri, "admin", doc! { "ping": 1 }, within) {
+            Ok(_) => {
+                let took = tried.elapsed();
+                // A server may keep it from strangers.
+                let build = run_command_within(&uri, "admin", doc! { "buildInfo": 1 }, within);
+                tell(matches, &uri, &build.unwrap_or_default(), took);
                 return Ok(ExitCode::SUCCESS);
             }
             Err(error) if !is_away(&error) || begun.elapsed() >= wait => return Err(error.into()),
             Err(_) => std::thread::sleep(TRIES_EVERY),
         }
     }
-}
-
-/// Asks once. The reply to `buildInfo`; an empty document from a server that keeps it from strangers.
-fn answer_of(uri: &str, within: Duration) -> Result<Document, TransferError> {
-    let (sender, receiver) = mpsc::channel();
-    let target = TargetChoice::Uri(uri.to_owned());
-    // A connection may hang in any of its steps. The process ends soon, and this thread with it.
-    let ask = move || {
-        let answer = run_command(&target, "admin", doc! { "ping": 1 });
-        let answer =
-            answer.map(|_| run_command(&target, "admin", doc! { "buildInfo": 1 }).unwrap_or_default());
-        let _gone = sender.send(answer);
-    };
-    std::thread::Builder::new().spawn(ask).map_err(TransferError::System)?;
-    receiver.recv_timeout(within).unwrap_or_else(|_| {
-        Err(TransferError::NoAnswer { place: without_password(uri), seconds: within.as_secs() })
-    })
 }
 
 /// Whether the server may be there at another try.

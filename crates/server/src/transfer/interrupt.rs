@@ -53,6 +53,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Asks by itself, without a signal.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

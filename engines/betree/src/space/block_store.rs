@@ -28,7 +28,7 @@ use super::store_keys::{create_vault, open_vault, refuse_keys_without_store};
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
 use super::traffic::Traffic;
-use super::{Checkpoint, Compression, ExtentWriter, Shutdown, SpaceError, Superblock};
+use super::{BlockProblem, Checkpoint, Compression, ExtentWriter, Shutdown, SpaceError, Superblock};
 use crate::base::FEATURE_ENCRYPTED;
 use crate::base::LogPosition;
 use crate::base::{BlockKind, Extent, FileId, Generation, Pointer, StoreId, UNIT_BYTES};
@@ -239,17 +239,16 @@ impl BlockStore {
     /// Loads the space map, and frees the units that it does not hold. `end` is that of the file, in units.
     fn load_map(&self, end: u64) -> Result<(), SpaceError> {
         let mut durable = self.durable.lock();
-        // The file may be shorter than at the checkpoint, but only by units that are free.
-        let length_at_checkpoint = durable.superblock().file_units;
         let removed = durable.load_map(self).map_err(|error| match error {
-            SpaceError::Corrupt { .. } if end < length_at_checkpoint => {
-                self.cut_off(end, length_at_checkpoint)
+            SpaceError::Corrupt { offset, bytes, problem: BlockProblem::Range { .. }, .. } => {
+                self.cut_off(end, offset.saturating_add(bytes.into()))
             }
             other => other,
         })?;
+        // The file may be shorter than at the checkpoint, but only by units that are free.
         let mut taken = durable.used().clone();
         if let Some(last) = taken.iter().next_back().filter(|last| last.end > end) {
-            return Err(self.cut_off(end, last.end));
+            return Err(self.cut_off(end, last.end * UNIT_BYTES));
         }
         taken
             .insert(0..HEAD_UNITS)
@@ -272,9 +271,10 @@ impl BlockStore {
         Ok(())
     }
 
+    /// `end` is that of the file, in units.
     fn cut_off(&self, end: u64, needed: u64) -> SpaceError {
         let path = self.folder.join(FileId::FIRST.name());
-        SpaceError::CutOff { path, bytes: end * UNIT_BYTES, needed: needed * UNIT_BYTES }
+        SpaceError::CutOff { path, bytes: end * UNIT_BYTES, needed }
     }
 
     /// The random name of the store.

@@ -99,8 +99,8 @@ pub enum SpaceError {
     },
     /// The data file ends before what is in use.
     #[error(
-        "{} has {bytes} bytes, and the store uses it up to byte {needed}: it was cut off; put the whole file back, or restore \
-         from a backup",
+        "{} has {bytes} bytes, and the store uses at least {needed}: it was cut off; put the whole file back, or restore from \
+         a backup",
         path.display()
     )]
     CutOff {
@@ -108,7 +108,7 @@ pub enum SpaceError {
         path: PathBuf,
         /// Its length.
         bytes: u64,
-        /// The least length that it must have.
+        /// Bytes that it has at least, if it is whole.
         needed: u64,
     },
     /// Another version wrote the store.

@@ -230,8 +230,20 @@ fn a_store_whose_file_was_cut_off_is_told_so_with_both_lengths() {
     drop(toy);
     let file =
         simulation.environment.files().open(&data_path(), OpenMode::Existing, Access::Buffered).unwrap();
+    let (last, map) = {
+        let store = open(&simulation).0;
+        let durable = store.durable.lock();
+        (durable.used().iter().next_back().unwrap().end, durable.map_extents()[0])
+    };
+    // A damaged block of the map is none that was cut off, also where free units at the end are not there.
+    file.set_length(last * UNIT_BYTES).unwrap();
+    let place = (map.start() * UNIT_BYTES) as usize;
+    simulation.disk.corrupt(&data_path(), |bytes| bytes[place + 20] ^= 1);
+    let error = BlockStore::open(&simulation.environment, Path::new(FOLDER), small_options()).err().unwrap();
+    assert!(matches!(problem(error), BlockProblem::Checksum { .. }));
+    simulation.disk.corrupt(&data_path(), |bytes| bytes[place + 20] ^= 1);
+    drop(open(&simulation));
     // Only blocks that the map names are cut off, or all of it too.
-    let last = open(&simulation).0.durable.lock().used().iter().next_back().unwrap().end;
     for length in [(last - 1) * UNIT_BYTES, (HEAD_UNITS + 1) * UNIT_BYTES] {
         file.set_length(length).unwrap();
         let error =
