@@ -15,7 +15,8 @@ use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use pando_environment::{
-    Access, DeviceSpace, Environment, EnvironmentError, File, FileSystem, FolderLock, OpenMode, Operation,
+    Access, DeviceSpace, Environment, EnvironmentError, File, FileSystem, FolderIdentity, FolderLock,
+    OpenMode, Operation,
 };
 use zeroize::Zeroizing;
 
@@ -70,6 +71,10 @@ impl FileSystem for EphemeralFiles {
 
     fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
         sealed(self.inner.open_unnamed(name)?)
+    }
+
+    fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError> {
+        self.inner.identity(folder)
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError> {

@@ -78,6 +78,16 @@ pub enum EnvironmentError {
         /// The system's error.
         source: io::Error,
     },
+    /// Another folder has come to the path of one that is open.
+    #[error(
+        "{} is another folder than the one that was opened: the folder of the store was moved while the store was open; end \
+         this process, and open the moved folder, which has all writes",
+        path.display()
+    )]
+    Replaced {
+        /// The path.
+        path: PathBuf,
+    },
     /// Another process (or another handle of this one) has the folder open.
     #[error("{} is in use by {}", path.display(), holder(*pid))]
     Locked {
@@ -146,7 +156,7 @@ impl EnvironmentError {
                 source.kind(),
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
             ),
-            EnvironmentError::Locked { .. } => false,
+            EnvironmentError::Locked { .. } | EnvironmentError::Replaced { .. } => false,
         }
     }
 
@@ -156,7 +166,9 @@ impl EnvironmentError {
             EnvironmentError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
                 "raise the file size limit of this process (ulimit -f)"
             }
-            EnvironmentError::Io { .. } | EnvironmentError::Locked { .. } => FREE_SPACE,
+            EnvironmentError::Io { .. }
+            | EnvironmentError::Locked { .. }
+            | EnvironmentError::Replaced { .. } => FREE_SPACE,
         }
     }
 
@@ -164,7 +176,7 @@ impl EnvironmentError {
     pub fn is_not_found(&self) -> bool {
         match self {
             EnvironmentError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            EnvironmentError::Locked { .. } => false,
+            EnvironmentError::Locked { .. } | EnvironmentError::Replaced { .. } => false,
         }
     }
 
@@ -172,7 +184,7 @@ impl EnvironmentError {
     pub fn is_past_end(&self) -> bool {
         match self {
             EnvironmentError::Io { source, .. } => source.kind() == io::ErrorKind::UnexpectedEof,
-            EnvironmentError::Locked { .. } => false,
+            EnvironmentError::Locked { .. } | EnvironmentError::Replaced { .. } => false,
         }
     }
 }

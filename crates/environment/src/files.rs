@@ -85,6 +85,9 @@ pub trait FileSystem: Send + Sync {
     /// holder's number.
     fn lock(&self, folder: &Path) -> Result<FolderLock, EnvironmentError>;
 
+    /// What tells a folder from another one that has come to the same path.
+    fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError>;
+
     /// Bytes that an unprivileged process can still write on the device of this folder.
     fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError>;
 
@@ -140,6 +143,13 @@ pub trait File: Send + Sync {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// A folder, wherever it is moved to: its device and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderIdentity {
+    pub(crate) device: u64,
+    pub(crate) number: u64,
 }
 
 /// The exclusive lock of a folder, released when dropped.

@@ -4,7 +4,7 @@ mod file;
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::files::open_and_remove;
 use crate::{
-    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderLock, MEMORY_ALIGNMENT, OpenMode,
-    Operation,
+    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderIdentity, FolderLock, MEMORY_ALIGNMENT,
+    OpenMode, Operation,
 };
 use file::RealFile;
 
@@ -116,6 +116,12 @@ impl FileSystem for RealFileSystem {
         // dies. On a full disk it cannot be written, and the store opens all the same.
         let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
         Ok(FolderLock::held_by([file, opened]))
+    }
+
+    fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError> {
+        let found = fs::metadata(folder);
+        let found = found.map_err(|source| EnvironmentError::io(Operation::Open, folder, source))?;
+        Ok(FolderIdentity { device: found.dev(), number: found.ino() })
     }
 
     fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError> {

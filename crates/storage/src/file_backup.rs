@@ -222,6 +222,7 @@ fn failed_while(doing: &'static str) -> impl Fn(EnvironmentError) -> StorageErro
     move |error| {
         let kind = match &error {
             EnvironmentError::Locked { .. } => ErrorKind::InvalidInput,
+            EnvironmentError::Replaced { .. } => ErrorKind::Io,
             EnvironmentError::Io { .. } => ErrorKind::Io,
         };
         StorageError::with_source(kind, format!("{doing}: {error}"), error)

@@ -25,6 +25,7 @@ mod merges;
 mod metamorphic;
 mod missed_reads;
 mod model;
+mod moved_folder;
 mod patches;
 mod power_cuts;
 mod range_deletes;

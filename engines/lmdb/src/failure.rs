@@ -36,6 +36,7 @@ pub(crate) fn is_map_full(error: &StorageError) -> bool {
 pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
     let kind = match &error {
         EnvironmentError::Locked { .. } => ErrorKind::Busy,
+        EnvironmentError::Replaced { .. } => ErrorKind::Io,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, format!("{doing}: {error}"), error)

@@ -160,6 +160,7 @@ pub(crate) fn too_slow(doing: &str, seconds: u64) -> StorageError {
 pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
     let kind = match &error {
         EnvironmentError::Locked { .. } => ErrorKind::Busy,
+        EnvironmentError::Replaced { .. } => ErrorKind::Io,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, format!("{doing}: {error}"), error)

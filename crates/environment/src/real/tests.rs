@@ -61,7 +61,7 @@ fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
     let error = RealFileSystem.lock(folder.path()).unwrap_err();
     match &error {
         EnvironmentError::Locked { pid, .. } => assert_eq!(*pid, Some(std::process::id())),
-        EnvironmentError::Io { .. } => panic!("{error}"),
+        EnvironmentError::Io { .. } | EnvironmentError::Replaced { .. } => panic!("{error}"),
     }
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     drop(lock);

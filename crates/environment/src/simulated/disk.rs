@@ -14,7 +14,8 @@ use super::handle::SimulatedFile;
 use super::inode::{Inode, Survival};
 use super::namespace::{InodeNumber, Namespace};
 use crate::{
-    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderLock, OpenMode, Operation, SeededRandom,
+    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderIdentity, FolderLock, OpenMode, Operation,
+    SeededRandom,
 };
 
 /// See the [module](super).
@@ -437,6 +438,11 @@ impl FileSystem for SimulatedDisk {
             folder: folder.to_owned(),
             process,
         }))
+    }
+
+    fn identity(&self, _: &Path) -> Result<FolderIdentity, EnvironmentError> {
+        // Folders are not moved here.
+        Ok(FolderIdentity { device: 0, number: 0 })
     }
 
     fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError> {

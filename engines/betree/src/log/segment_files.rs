@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pando_environment::{Access, Environment, EnvironmentError, File, FileSystem, OpenMode};
+use pando_environment::{Access, Environment, EnvironmentError, File, FileSystem, FolderIdentity, OpenMode};
 
 use super::LogError;
 use super::segment::{SEGMENT_HEADER_BYTES, Segment, file_name, number_of, segment_path};
@@ -43,6 +43,8 @@ const FIRST_DIVISOR: u64 = 64;
 pub(super) struct SegmentFiles {
     environment: Environment,
     folder: PathBuf,
+    /// Of the folder at the opening; `None` where files are only read.
+    identity: Option<FolderIdentity>,
     spares_max: usize,
     ready: Arc<ReadySegments>,
 }
@@ -120,13 +122,14 @@ impl SegmentFiles {
         let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(SEGMENT_BYTES_MIN);
         let environment = environment.clone();
         let ready = ReadySegments::new(segment_bytes, first_bytes(segment_bytes));
-        Ok(SegmentFiles { environment, folder, spares_max, ready })
+        let identity = Some(environment.files().identity(&folder)?);
+        Ok(SegmentFiles { environment, folder, identity, spares_max, ready })
     }
 
     /// The files of a folder that is only read and may be missing.
     pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
         let environment = environment.clone();
-        SegmentFiles { environment, folder, spares_max: 0, ready: ReadySegments::new(0, 0) }
+        SegmentFiles { environment, folder, identity: None, spares_max: 0, ready: ReadySegments::new(0, 0) }
     }
 
     /// The spare files.
@@ -136,6 +139,18 @@ impl SegmentFiles {
 
     fn files(&self) -> &dyn FileSystem {
         self.environment.files().as_ref()
+    }
+
+    /// The files, to change their names. The folder may have been moved since the opening, and another store
+    /// made in its place: its files are not ours.
+    fn files_to_name(&self) -> Result<&dyn FileSystem, LogError> {
+        if self
+            .identity
+            .is_none_or(|opened| self.files().identity(&self.folder).is_ok_and(|now| now == opened))
+        {
+            return Ok(self.files());
+        }
+        Err(EnvironmentError::Replaced { path: self.folder.clone() }.into())
     }
 
     /// The numbers of all segment files in the folder, ascending.
@@ -169,7 +184,7 @@ impl SegmentFiles {
             if named.front() == Some(&wanted) {
                 named.pop_front();
             } else if let Some(other) = others.pop().or_else(|| named.pop_back()) {
-                self.files()
+                self.files_to_name()?
                     .rename(&segment_path(&self.folder, other), &segment_path(&self.folder, wanted))?;
             } else {
                 break;
@@ -178,7 +193,7 @@ impl SegmentFiles {
             wanted += 1;
         }
         for number in others.into_iter().chain(named) {
-            self.files().remove(&segment_path(&self.folder, number))?;
+            self.files_to_name()?.remove(&segment_path(&self.folder, number))?;
         }
         self.files().sync_dir(&self.folder)?;
         self.take(SEGMENT_HEADER_BYTES)
@@ -188,7 +203,7 @@ impl SegmentFiles {
     pub(super) fn remove_unused(&self, live: &[u64]) -> Result<(), LogError> {
         let unused = self.list()?.into_iter().filter(|number| !live.contains(number));
         for number in unused {
-            self.files().remove(&segment_path(&self.folder, number))?;
+            self.files_to_name()?.remove(&segment_path(&self.folder, number))?;
         }
         Ok(())
     }
@@ -232,7 +247,7 @@ impl SegmentFiles {
         }
         let last = || self.ready.waiting.lock().spares.pop_back();
         while let Some(spare) = last() {
-            self.files().remove(&segment_path(&self.folder, spare.number))?;
+            self.files_to_name()?.remove(&segment_path(&self.folder, spare.number))?;
         }
         Ok(self.files().sync_dir(&self.folder)?)
     }
@@ -243,11 +258,11 @@ impl SegmentFiles {
         // A segment above the usual length was made for one long record.
         let is_usual = (self.ready.next_bytes()..=self.ready.segment_bytes).contains(&length);
         if self.ready.count() >= self.spares_max || !is_usual {
-            self.files().remove(&path)?;
+            self.files_to_name()?.remove(&path)?;
             return Ok(self.files().sync_dir(&self.folder)?);
         }
         let next = self.ready.next_spare();
-        self.files().rename(&path, &segment_path(&self.folder, next))?;
+        self.files_to_name()?.rename(&path, &segment_path(&self.folder, next))?;
         self.files().sync_dir(&self.folder)?;
         let file = self.open(next)?;
         self.ready.push(Segment { number: next, file, length, written_to: AtomicU64::new(length) });
@@ -271,14 +286,14 @@ impl SegmentFiles {
         let number = self.ready.next_spare();
         let path = segment_path(&self.folder, number);
         let file = self
-            .files()
+            .files_to_name()?
             .open(&path, OpenMode::CreateOrOpen, Access::Buffered)
             .map_err(|error| self.no_space(length, error))?;
         if let Err(error) = file.allocate(0, length) {
             // An empty file under the next number would not be taken for a segment, but it would be in the
             // way.
             drop(file);
-            self.files().remove(&path)?;
+            self.files_to_name()?.remove(&path)?;
             return Err(self.no_space(length, error));
         }
         self.files().sync_dir(&self.folder)?;

@@ -188,9 +188,8 @@ impl SpaceError {
     fn kind(&self) -> ErrorKind {
         match self {
             SpaceError::Environment(EnvironmentError::Locked { .. }) => ErrorKind::Busy,
-            SpaceError::Environment(EnvironmentError::Io { .. }) | SpaceError::NoSpace { .. } => {
-                ErrorKind::Io
-            }
+            SpaceError::Environment(EnvironmentError::Io { .. } | EnvironmentError::Replaced { .. })
+            | SpaceError::NoSpace { .. } => ErrorKind::Io,
             SpaceError::Corrupt { .. }
             | SpaceError::Superblock { .. }
             | SpaceError::SuperblockSeal { .. }

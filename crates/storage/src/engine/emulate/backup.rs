@@ -307,6 +307,7 @@ fn of_another_engine(name: &str) -> Option<String> {
 fn failed(error: EnvironmentError) -> StorageError {
     let kind = match &error {
         EnvironmentError::Locked { .. } => ErrorKind::InvalidInput,
+        EnvironmentError::Replaced { .. } => ErrorKind::Io,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, error.to_string(), error)
