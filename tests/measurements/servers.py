@@ -30,7 +30,7 @@ MONGOD = (
     "{program} --bind_ip 127.0.0.1 --port {port} --dbpath {data} --nounixsocket --quiet --wiredTigerCacheSizeGB 0.25 "
     "--wiredTigerEngineConfigString cache_size={cache_bytes}"
 )
-PANDO_SERVE = "{program} serve --data {data} --listen 127.0.0.1:{port} --unix-socket none --cache {cache_mb}MB"
+PANDO_SERVE = "{program} serve --data {data} --listen 127.0.0.1:{port} --unix-socket none --cache {cache_bytes}"
 
 
 def free_port():
@@ -112,7 +112,7 @@ class Pando(Process):
             "--listen",
             f"127.0.0.1:{self.port}",
             "--cache",
-            f"{self.cache_mb}MB",
+            str(self.cache_mb * 1_000_000),
         ]
 
     def statistics(self):

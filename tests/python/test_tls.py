@@ -196,6 +196,8 @@ def test_a_start_with_a_faulty_file_says_which_and_what_to_do(tmp_path, certific
         said = refusal(tmp_path, "--tls-mode", "requireTLS", "--tls-certificate-key-file", str(path), code=code)
         assert part in said and str(path) in said, said
     assert "--tls-certificate-key-file" in refusal(tmp_path, "--tls-mode", "allowTLS", code=2)
+    for option in ("--tls-certificate-key-file", "--tls-ca-file"):
+        assert f"{option} has no effect with --tls-mode disabled" in refusal(tmp_path, option, "server.pem", code=2)
 
 
 def test_an_ended_certificate_is_a_warning(start, certificates):

@@ -193,12 +193,12 @@ pub use write_transaction::{WriteSavepoint, WriteTransaction};
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
-    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, CachedReads, Caller, CheckRequest,
-    CommitReceipt, Contest, Contested, Cursor, DeviceAccount, DeviceReads, Direction, Durability,
-    DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption,
-    KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, Persistence, ProgressFigures,
-    QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint,
-    ScratchFigures, ScratchSpace, SharedEngine, SharedTime, Sharing, SnapshotTimestamp, Sorter, StageFigures,
-    StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage,
-    UsageFigures, Wait, WaitRequest, WaitSignal,
+    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, ByteSize, ByteSizeError, Bytes,
+    CachedReads, Caller, CheckRequest, CommitReceipt, Contest, Contested, Cursor, DeviceAccount, DeviceReads,
+    Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory,
+    Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait,
+    Persistence, ProgressFigures, QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures,
+    ReadClaiming, Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SharedTime, Sharing,
+    SnapshotTimestamp, Sorter, StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction,
+    TransactionId, TreeId, TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
 };

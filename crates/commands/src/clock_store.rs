@@ -19,6 +19,9 @@ use crate::shared_state::{CommandsOptions, SharedState};
 /// The period of the chore.
 pub(crate) const STORE_PERIOD: Duration = Duration::from_secs(5);
 
+/// A clock that is further ahead is told, in seconds.
+const AHEAD_SECONDS_TOLD: i64 = 86_400;
+
 const DATABASE: &str = "local";
 const COLLECTION: &str = "system.clusterClock";
 
@@ -102,8 +105,24 @@ pub(crate) fn open(
         tracing::warn!(%error, "cannot read the cluster clock; it begins anew");
         None
     });
+    let wall_ms = environment.clock().wall().millis().cast_signed();
+    if let Some(time) = stored {
+        warn_of_time_ahead(time, wall_ms);
+    }
     if catalog.shared_time().is_some() {
         return Some(ClusterClock::of_shared(stored, Arc::clone(catalog.engine())));
     }
-    Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))
+    Some(ClusterClock::new(stored, wall_ms))
+}
+
+/// Logs that the clock has run ahead of the machine's, whose clock was set back, or was wrong for a while.
+fn warn_of_time_ahead(time: Timestamp, wall_ms: i64) {
+    let ahead = i64::from(time.time) - wall_ms / 1_000;
+    if ahead > AHEAD_SECONDS_TOLD {
+        let days = ahead / 86_400;
+        tracing::warn!(
+            "the times of writes (operationTime) go on from a moment {days} days ahead of this machine's clock, which was set \
+             back since the last write; they never run backwards"
+        );
+    }
 }

@@ -20,3 +20,29 @@ pub struct HostFacts {
     /// Files that the process may have open.
     pub open_files_max: u64,
 }
+
+impl HostFacts {
+    /// The machine's name with the port of an address, as MongoDB shows a server; the address where the name
+    /// is not known.
+    pub fn named(&self, address: &str) -> String {
+        match address.rsplit_once(':') {
+            Some((_, port)) if !self.name.is_empty() => format!("{}:{port}", self.name),
+            _ if self.name.is_empty() => address.to_owned(),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_machine_and_port() {
+        let facts = HostFacts { name: "vm".to_owned(), ..HostFacts::default() };
+        assert_eq!(facts.named("0.0.0.0:27018"), "vm:27018");
+        assert_eq!(facts.named("[::1]:27018"), "vm:27018");
+        assert_eq!(facts.named("/run/pando.sock"), "vm");
+        assert_eq!(HostFacts::default().named("127.0.0.1:27017"), "127.0.0.1:27017");
+    }
+}

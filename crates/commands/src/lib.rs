@@ -220,7 +220,7 @@ pub use commands::{Commands, StartParameterError, is_parameter};
 pub use connection::{ClientWatch, ConnectionState, CursorLife, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
-pub use diagnostic::parameters::size_text;
+pub use diagnostic::parameters::CACHE_BYTES_MIN;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use fail_points::TestCommands;
@@ -237,9 +237,9 @@ pub use log_verbosity::LogVerbosity;
 pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
-    BlockingMode, CatalogError, CheckRequest, CollectionReport, Durability, DurabilityWaker, Engine,
-    ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TREES_READ_AT_OPENING, TreeOwners,
-    verify_collection,
+    BlockingMode, ByteSize, ByteSizeError, CatalogError, CheckRequest, CollectionReport, Durability,
+    DurabilityWaker, Engine, ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError,
+    TREES_READ_AT_OPENING, TreeOwners, verify_collection,
 };
 pub use persona::{Persona, PersonaOptions};
 pub use profiler::ProfilerOptions;

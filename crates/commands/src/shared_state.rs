@@ -149,8 +149,8 @@ pub(crate) struct SharedState {
     pub fail_points: FailPoints,
     /// Whether reads can be tried where they must not block.
     pub cached_reads: CachedReads,
-    /// Whether the memory of queries is a share of the engine's cache, and nobody has set it in bytes.
-    pub query_memory_follows_cache: AtomicBool,
+    /// The memory of queries that somebody has set while the server runs, in bytes.
+    pub query_memory_asked_for: Mutex<Option<usize>>,
     /// Whether a statement or a batch that fails leaves nothing behind, as in TokuMX.
     pub atomic_statements: AtomicBool,
     /// Whether a search that would read a whole collection is refused.
@@ -224,7 +224,7 @@ impl SharedState {
         SharedState {
             catalog,
             cached_reads,
-            query_memory_follows_cache: AtomicBool::new(options.query_memory.share_of_cache.is_some()),
+            query_memory_asked_for: Mutex::default(),
             cursors,
             open_buckets: OpenBuckets::default(),
             sessions: Sessions::default(),
@@ -284,12 +284,18 @@ impl SharedState {
         AuditStamp { now_ms: self.now_ms(), uuid: self.new_uuid() }
     }
 
-    /// The address by which operations name the server.
-    pub fn server_name(&self) -> &str {
+    /// The name by which operations name the server: of several over one store by the address for clients.
+    pub fn server_name(&self) -> String {
         match &self.options.persona.advertised {
-            Some(advertised) if self.catalog.is_shared() => advertised,
-            _ => &self.options.address,
+            Some(advertised) if self.catalog.is_shared() => advertised.clone(),
+            None if self.catalog.is_shared() => self.options.address.clone(),
+            _ => self.machine_name(),
         }
+    }
+
+    /// The name of the machine, with the server's port.
+    pub fn machine_name(&self) -> String {
+        self.options.host.named(&self.options.address)
     }
 
     /// Milliseconds since 1970.

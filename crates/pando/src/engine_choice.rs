@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pando_commands::{
-    Commands, CommandsOptions, ErrorKind, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine,
-    StorageError, size_text,
+    ByteSize, Commands, CommandsOptions, ErrorKind, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles,
+    SharedEngine, StorageError,
 };
 use pando_environment::Environment;
 
@@ -144,11 +144,10 @@ fn query_memory(
     let most = to_usize(options.cache_bytes).max(QUERY_MEMORY_MIN);
     let limit_bytes = bytes.map_or((most / QUERY_MEMORY_SHARE).max(QUERY_MEMORY_MIN), to_usize);
     if !(QUERY_MEMORY_MIN..=most).contains(&limit_bytes) {
+        let [given, least, most] =
+            [limit_bytes, QUERY_MEMORY_MIN, most].map(|n| ByteSize::from_bytes(n as u64));
         return Err(wrong_setting(format!(
-            "the memory of queries (query_memory) cannot be {}: choose from {} to {}, the size of the cache",
-            size_text(limit_bytes),
-            size_text(QUERY_MEMORY_MIN),
-            size_text(most)
+            "the memory of queries (query_memory_bytes) cannot be {given}: choose from {least} to {most}, the size of the cache"
         )));
     }
     Ok(QueryMemoryOptions {

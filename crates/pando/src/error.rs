@@ -184,6 +184,20 @@ impl Error {
         Error::Open(error)
     }
 
+    /// The code of the error, as MongoDB has it, of a command or of the first write that was refused: 11000
+    /// for a duplicate key, 121 for a document that a validator refuses, 50 for a call that took longer than
+    /// its `max_time`, 14031 for a full device. `None` for errors of the library itself.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Error::Command { code, .. } => Some(*code),
+            Error::Conflict { reply, .. } => reply.get_i32("code").ok(),
+            Error::Write(errors) | Error::InsertMany { errors, .. } | Error::BulkWrite { errors, .. } => {
+                errors.first().map(|error| error.code)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a write failed because its `_id`, or its key of a unique index, is taken.
     pub fn is_duplicate_key(&self) -> bool {
         match self {

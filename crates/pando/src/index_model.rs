@@ -47,7 +47,8 @@ pub struct IndexOptions {
     /// Whether searches pass the index over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
-    /// The time after which a document is deleted, from the date in the indexed field.
+    /// The time after which a document is deleted, from the date in the indexed field; in whole seconds, to
+    /// which it is rounded up.
     #[serde(rename = "expireAfterSeconds", with = "whole_seconds", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expire_after: Option<Duration>,
@@ -178,12 +179,30 @@ mod whole_seconds {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    /// A part of a second counts as a whole one, so that nothing is deleted too early.
     pub fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-        time.map(|time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX)).serialize(to)
+        let rounded_up = |time: Duration| time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+        time.map(|time| i64::try_from(rounded_up(time)).unwrap_or(i64::MAX)).serialize(to)
     }
 
     pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Duration>, D::Error> {
         let seconds = Option::<f64>::deserialize(from)?;
         Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_time_of_less_than_a_second_is_no_time_at_once() {
+        for (milliseconds, seconds) in [(0, 0), (1, 1), (500, 1), (1_000, 1), (1_500, 2)] {
+            let options = IndexOptions::builder().expire_after(Duration::from_millis(milliseconds)).build();
+            let model = IndexModel::builder().keys(bson::doc! { "at": 1 }).options(options).build();
+            assert_eq!(model.specification().unwrap().get_i64("expireAfterSeconds").unwrap(), seconds);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The options of a store.
 
+use pando_commands::CACHE_BYTES_MIN;
 use pando_encryption::Encryption;
 
 use crate::{EngineName, Error, MissingStore};
@@ -15,17 +16,15 @@ pub enum DurabilityChoice {
     Logged,
 }
 
-/// The smallest cache with which a tree of any height can be read and written.
-pub const CACHE_BYTES_MIN: u64 = 16 << 20;
-
 /// The resources of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Bytes of memory for cached pages, write buffers included; at least [`CACHE_BYTES_MIN`], and 256 MiB by
     /// default.
     pub cache_bytes: u64,
-    /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the
-    /// engine does not know one.
+    /// Options of the engine by its own names, as text. Opening fails where the engine does not know one.
+    /// `("logBudget", "8MB")` keeps the files of a small store small: while it is open, its log grows to
+    /// 1 GiB otherwise, and is cut at the end.
     pub named: Vec<(String, String)>,
     /// The keys of an encrypted store; `None` for a plain one. Only the engine betree encrypts its files.
     pub encryption: Option<Encryption>,

@@ -242,7 +242,7 @@ impl Pando {
 
 /// A close without a checkpoint. An error of the device alone, such as a full one, loses no acknowledged
 /// commit.
-fn not_closed(error: StorageError) -> Error {
+pub(crate) fn not_closed(error: StorageError) -> Error {
     match error.kind() {
         ErrorKind::Io => Error::NotClosed(Box::new(error)),
         _ => Error::Stopped(Box::new(error)),

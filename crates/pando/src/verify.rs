@@ -15,6 +15,7 @@ use pando_commands::{
 use pando_environment::Environment;
 
 use crate::engine_choice::{open_engine, refuse_key};
+use crate::store::not_closed;
 use crate::store_folder::{engine_of_folder, inspect, whole_folder};
 use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
@@ -146,7 +147,7 @@ fn check_entries(
     let opened = open_engine(engine, folder, options, environment).map_err(Error::of_opening)?;
     let found = opened.check(&CheckRequest::default()).map_err(stopped)?;
     let file_bytes = opened.bytes_on_disk(None).map_err(stopped)?;
-    opened.close().map_err(stopped)?;
+    opened.close().map_err(not_closed)?;
     Ok(StoreReport {
         file_bytes,
         used_bytes: file_bytes,
@@ -169,7 +170,7 @@ fn check_collections(
     // A check removes no expired document.
     commands.stop_periodic_work();
     let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
-    commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;
+    commands.close().map_err(not_closed)?;
     for (namespace, collection) in &found {
         let described = collection.problems.iter().map(|problem| format!("{namespace}: {problem}"));
         report.problems.extend(described);

@@ -71,6 +71,7 @@ fn a_failed_insert_names_its_place_beyond_the_first_batch_too() {
     notes.drop().run().unwrap();
     let refused = notes.insert_many(documents(5)).ordered(false).run().unwrap_err();
     assert!(refused.is_duplicate_key());
+    assert_eq!(refused.code(), Some(11_000));
     let Error::InsertMany { inserted_ids, .. } = &refused else { panic!("{refused:?}") };
     assert!(inserted_ids.len() == 2_499 && !inserted_ids.contains_key(&2_300));
     assert!(refused.to_string().starts_with("write 2300 of the list failed: E11000"), "{refused}");

@@ -50,7 +50,7 @@ impl StageMemory {
 }
 
 /// The end of the message of a stage that may not use the disk and finds the memory of all queries used up.
-pub(crate) const USED_UP: &str = "the memory of all queries is used up: allow disk use, run fewer queries at once, or raise --query-memory";
+pub(crate) const USED_UP: &str = "the memory of all queries is used up: allow disk use, run fewer queries at once, or raise it (--query-memory, in a program query_memory_bytes)";
 
 /// Counts a value that has to be in memory as a whole.
 ///
@@ -68,8 +68,8 @@ pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &st
             let held = reservation.account().bytes().saturating_sub(reservation.bytes());
             let limit = reservation.limit();
             let message = format!(
-                "{owner} needs {bytes} bytes of memory and cannot spill to disk. A query may have half of --query-memory, which \
-                 is {limit} bytes now, and this one holds {held} besides; all together may have no more than it: raise it, also \
+                "{owner} needs {bytes} bytes of memory and cannot spill to disk. A query may have half of the memory of queries \
+                 (--query-memory, in a program query_memory_bytes), which is {limit} bytes now, and this one holds {held} besides; all together may have no more than it: raise it, also \
                  by setParameter queryMemory, or run fewer queries at once"
             );
             return Err(QueryError::new(ErrorCode::ExceededMemoryLimit, message));

@@ -13,7 +13,6 @@
 //! - An unknown key in the file is refused, with the nearest known name.
 //! - Every refusal names the source of the value, the fault, and the values that are right.
 
-mod byte_size;
 mod command_line;
 mod encryption_options;
 mod error;
@@ -28,10 +27,9 @@ mod transport_options;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{AccessControl, DefaultLayout, LegacyProtocol, PersonaOptions, TestCommands};
+use pando_commands::{AccessControl, ByteSize, DefaultLayout, LegacyProtocol, PersonaOptions, TestCommands};
 use pandodb::EngineName;
 
-pub use byte_size::{ByteSize, ByteSizeError};
 pub use command_line::serve_arguments;
 pub use encryption_options::{EncryptionChoice, OptionsDisagree, key_id, key_timeout};
 pub use error::{ConfigurationError, Origin, ValueError};

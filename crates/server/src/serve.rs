@@ -37,8 +37,8 @@ use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
 use logging::ProcessLog;
 use pando_commands::{
-    AccessControl, AuditTrail, CertificateRotation, ErrorKind, LocalhostException, LogLine, LogSeverity,
-    LogTail, MONGODB_VERSION, Persona, ServerStop, StartParameterError, StorageError,
+    AccessControl, AuditTrail, ByteSize, CertificateRotation, ErrorKind, LocalhostException, LogLine,
+    LogSeverity, LogTail, MONGODB_VERSION, Persona, ServerStop, StartParameterError, StorageError,
 };
 use pando_encryption::{Encryption, EncryptionError, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
@@ -54,7 +54,7 @@ use tracing::{error, info, warn};
 use transport::Certificates;
 
 use crate::amounts::{bytes_text, count_text, time_text};
-use crate::configuration::{ByteSize, Configuration, OpenToOthers, OptionsDisagree, misspelt_variables};
+use crate::configuration::{Configuration, OpenToOthers, OptionsDisagree, misspelt_variables};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
@@ -115,6 +115,14 @@ pub enum ServeError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// A file of TLS is named, and TLS is off.
+    #[error(
+        "{option} has no effect with --tls-mode disabled: choose allowTLS or requireTLS, or leave {option} out"
+    )]
+    TlsOff {
+        /// The option.
+        option: &'static str,
+    },
     /// TLS has no certificate.
     #[error(
         "--tls-mode {mode} needs a certificate: name a PEM file with the server's certificate and its private key with \
@@ -168,6 +176,7 @@ impl ServeError {
         match self {
             ServeError::Parameter(_)
             | ServeError::AuditFilter { .. }
+            | ServeError::TlsOff { .. }
             | ServeError::NoCertificate { .. }
             | ServeError::User { .. } => true,
             ServeError::Address(refused) => match refused {
@@ -388,8 +397,9 @@ fn log_recovery(commands: &Commands, elapsed: Duration) {
     let figure = |name| statistics.get(name).unwrap_or(0);
     if figure("recovery.records") > 0 {
         info!(
-            "recovered the store: replayed {} log records with {} writes in {}; it had not been closed cleanly, and no \
-             acknowledged write is lost",
+            "recovered the store: replayed {} log records with {} writes in {}; it had not been closed cleanly. No \
+             acknowledged write is lost, unless the machine or its device failed: then the last 100 ms of writes without \
+             j: true may be",
             count_text(figure("recovery.records")),
             count_text(figure("recovery.writes")),
             time_text(elapsed)

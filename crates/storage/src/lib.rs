@@ -79,6 +79,7 @@
 mod access;
 mod backup;
 mod batch;
+mod byte_size;
 mod capabilities;
 mod check;
 mod checked;
@@ -116,6 +117,7 @@ mod write_set;
 pub use access::{BlockingMode, Claim, Isolation, Mode};
 pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use batch::{Batch, BatchLimits, ScanEnd};
+pub use byte_size::{ByteSize, ByteSizeError};
 pub use bytes::Bytes;
 pub use capabilities::{
     CachedReads, Capabilities, Compacting, ConflictTime, EstimateOrigin, History, Merging, Persistence,

@@ -307,7 +307,7 @@ impl QueryAccount {
             Some(scratch) => RunFiles::create(scratch),
             None => Err(StorageError::out_of_query_memory(
                 "the memory of all queries is used up, and a store in memory has no files to spill to: run \
-                 fewer queries at once, narrow them, or raise --query-memory",
+                 fewer queries at once, narrow them, or raise it (--query-memory, in a program query_memory_bytes)",
             )),
         }
     }

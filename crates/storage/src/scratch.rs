@@ -94,7 +94,7 @@ impl ScratchSpace {
         let message = if error.is_no_space() {
             format!(
                 "no room for the temporary data of a query in {folder}: {}, narrow the query by a filter or an index, \
-                 or raise the memory of queries (--query-memory)",
+                 or raise the memory of queries (--query-memory, in a program query_memory_bytes)",
                 error.way_to_room()
             )
         } else {

@@ -1,6 +1,6 @@
 //! The options of the engine `lmdb`: typed, each with a name. Unknown names are refused.
 
-use pando_storage::{ErrorKind, StorageError};
+use pando_storage::{ByteSize, ErrorKind, StorageError};
 
 /// Options of a store in LMDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,20 +55,8 @@ impl LmdbOptions {
 
 /// A size that a map can have.
 pub(crate) fn parse_map_size(value: &str) -> Option<usize> {
-    parse_size(value).filter(|size| (1 << 20..=1 << 40).contains(size))
-}
-
-/// A number with an optional unit: `16KB`, `1MB`, `2GB`.
-fn parse_size(value: &str) -> Option<usize> {
-    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let shift = match &value[digits.len()..] {
-        "" | "B" => 0,
-        "KB" | "KiB" => 10,
-        "MB" | "MiB" => 20,
-        "GB" | "GiB" => 30,
-        _ => return None,
-    };
-    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+    let size = value.parse::<ByteSize>().ok()?.bytes();
+    usize::try_from(size).ok().filter(|size| (1 << 20..=1 << 40).contains(size))
 }
 
 impl Default for LmdbOptions {

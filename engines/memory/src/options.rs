@@ -1,6 +1,6 @@
 //! The options of the engine `memory`: they have it act as other engines do, for tests of what is above.
 
-use pando_storage::{ErrorKind, StorageError};
+use pando_storage::{ByteSize, ErrorKind, StorageError};
 
 /// Options of a store in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl MemoryOptions {
             match name.as_str() {
                 "largeTransaction" => {
                     let told = format!("the option `{name}` cannot be {value:?}: there is {KNOWN}");
-                    self.large_bytes = Some(kilobytes(value).ok_or_else(|| invalid(told))?);
+                    self.large_bytes = Some(large_bytes(value).ok_or_else(|| invalid(told))?);
                 }
                 _ => {
                     return Err(invalid(format!(
@@ -35,9 +35,9 @@ impl MemoryOptions {
     }
 }
 
-fn kilobytes(value: &str) -> Option<usize> {
-    let kilobytes: usize = value.strip_suffix("KB")?.parse().ok()?;
-    (1..=1_024).contains(&kilobytes).then_some(kilobytes << 10)
+fn large_bytes(value: &str) -> Option<usize> {
+    let size = usize::try_from(value.parse::<ByteSize>().ok()?.bytes()).ok()?;
+    (1 << 10..=1 << 20).contains(&size).then_some(size)
 }
 
 fn invalid(message: String) -> StorageError {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_storage::StorageError;
+use pando_storage::{ByteSize, StorageError};
 
 use crate::failure::invalid;
 use crate::layout::KEYSPACE_BYTES_MAX;
@@ -84,7 +84,7 @@ impl TikvOptions {
                 "patience" => self.patience = seconds(value).ok_or_else(bad)?,
                 "commit" => self.commit = commit_mode(value).ok_or_else(bad)?,
                 "history" => self.history = history(value).ok_or_else(bad)?,
-                "transactionLimit" => self.transaction_bytes = megabytes(value).ok_or_else(bad)?,
+                "transactionLimit" => self.transaction_bytes = transaction_bytes(value).ok_or_else(bad)?,
                 "servers" => self.servers = servers(value).ok_or_else(bad)?,
                 _ => {
                     return Err(invalid(format!(
@@ -157,9 +157,9 @@ fn history(value: &str) -> Option<Option<Duration>> {
     Some(Some(Duration::from_secs(minutes * 60)))
 }
 
-fn megabytes(value: &str) -> Option<usize> {
-    let megabytes: usize = value.strip_suffix("MB")?.parse().ok()?;
-    (1..=1024).contains(&megabytes).then_some(megabytes << 20)
+fn transaction_bytes(value: &str) -> Option<usize> {
+    let size = usize::try_from(value.parse::<ByteSize>().ok()?.bytes()).ok()?;
+    (1 << 20..=1 << 30).contains(&size).then_some(size)
 }
 
 impl Default for TikvOptions {

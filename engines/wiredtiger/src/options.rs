@@ -9,7 +9,7 @@ mod tree_options;
 
 use std::time::Duration;
 
-use pando_storage::StorageError;
+use pando_storage::{ByteSize, StorageError};
 
 use crate::failure::refused;
 use config_string::{CONNECTION_KEYS, TREE_KEYS, checked};
@@ -169,22 +169,11 @@ struct Bounds {
     expected: &'static str,
 }
 
-/// A number, or a size such as `16KB`, whose units are powers of 1,024.
+/// A number, or a size such as `16KB`.
 fn parse_size(name: &str, value: &str, bounds: Bounds) -> Result<u64, StorageError> {
-    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let bits = match value[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => Some(0),
-        "k" | "kb" | "kib" => Some(10),
-        "m" | "mb" | "mib" => Some(20),
-        "g" | "gb" | "gib" => Some(30),
-        _ => None,
-    };
-    let number =
-        digits.trim().parse::<u64>().ok().zip(bits).and_then(|(number, bits)| number.checked_mul(1 << bits));
-    match number {
-        Some(size) if (bounds.least..=bounds.most).contains(&size) => Ok(size),
-        _ => Err(bad_value(name, value, bounds.expected)),
-    }
+    let size = value.parse::<ByteSize>().ok().map(ByteSize::bytes);
+    size.filter(|size| (bounds.least..=bounds.most).contains(size))
+        .ok_or_else(|| bad_value(name, value, bounds.expected))
 }
 
 fn parse_switch(name: &str, value: &str) -> Result<bool, StorageError> {

@@ -18,7 +18,7 @@ fn suite_text(duration: u32) -> String {
         name = "over TCP"
         engine = "betree"
         program = "pando"
-        start = "{{program}} serve --data {{data}} --listen 127.0.0.1:{{port}} --cache {{cache_mb}}MB"
+        start = "{{program}} serve --data {{data}} --listen 127.0.0.1:{{port}} --cache {{cache_bytes}}"
         uri = "mongodb://127.0.0.1:{{port}}"
         durability = "as Pando says"
         cache = [{{ mb = 32 }}]

@@ -112,7 +112,7 @@ fn a_server_of_the_tools_own_is_started_capped_and_ended() {
     let port =
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback").port();
     let start = format!(
-        "{} serve --data {{data}} --listen 127.0.0.1:{{port}} --cache {{cache_mb}}MB",
+        "{} serve --data {{data}} --listen 127.0.0.1:{{port}} --cache {{cache_bytes}}",
         support::program::pando().display()
     );
     let run = |caps: &[&str]| {

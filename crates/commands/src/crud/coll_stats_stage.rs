@@ -83,7 +83,7 @@ pub(super) fn document(
         Some(buckets) => writer.append_str("ns", buckets.full_name()),
         None => writer.append_str("ns", &namespace.to_string()),
     }
-    writer.append_str("host", &context.shared.options.address);
+    writer.append_str("host", &context.shared.machine_name());
     writer.append_date_time("localTime", context.shared.now_ms());
     for field in argument.iter() {
         let (name, value) = field?;

@@ -170,7 +170,7 @@ pub(crate) fn explain(
     {
         sections.push("blindUpdate", section);
     }
-    let address = &context.shared.options.address;
+    let address = &context.shared.machine_name();
     write(reply, (command, context.database), Shown { sections, stages }, address);
     Ok(())
 }

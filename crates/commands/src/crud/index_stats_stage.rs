@@ -59,7 +59,7 @@ pub(super) fn documents(
         let mut writer = DocumentWriter::begin(&mut bytes);
         writer.append_str("name", &index.name);
         writer.append("key", RawValue::Document(key));
-        writer.append_str("host", &context.shared.options.address);
+        writer.append_str("host", &context.shared.machine_name());
         let mut accesses = writer.document("accesses");
         accesses.append_i64("ops", i64::try_from(of_tree + of_documents).unwrap_or(i64::MAX));
         accesses.append_date_time("since", context.shared.started_ms);

@@ -110,8 +110,9 @@ impl WantedOperations {
 
     /// The documents of this server; only those of a user, if one is given.
     pub fn list_here(self, shared: &SharedState, own: Option<&UserName>) -> Vec<RawDocumentBuf> {
+        let server = shared.server_name();
         let surroundings = Surroundings {
-            host: shared.server_name(),
+            host: &server,
             names: match shared.catalog.is_shared() {
                 true => OperationNames::WithServer,
                 false => OperationNames::Numbers,

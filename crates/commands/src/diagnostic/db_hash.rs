@@ -35,7 +35,7 @@ pub(crate) fn run(
     });
     collections.sort_by(|one, other| one.full_name().cmp(other.full_name()));
     let mut all = Md5::new();
-    reply.append_str("host", &context.shared.options.address);
+    reply.append_str("host", &context.shared.machine_name());
     let mut digests = reply.document("collections");
     for collection in &collections {
         let digest = hexadecimal(&digest(context, collection, &*transaction)?);

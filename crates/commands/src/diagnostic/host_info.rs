@@ -5,7 +5,6 @@ use pando_environment::machine_figures;
 
 use crate::arguments::no_more;
 use crate::context::Context;
-use crate::host_facts::HostFacts;
 use crate::{CommandError, Request};
 
 /// Answers processors, memory and operating system.
@@ -27,7 +26,7 @@ pub(crate) fn run(
     let short = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let mut system = reply.document("system");
     system.append("currentTime", RawValue::DateTime(context.shared.now_ms()));
-    system.append_str("hostname", &host_name(host, &options.address));
+    system.append_str("hostname", &context.shared.machine_name());
     system.append_i32("cpuAddrSize", 64);
     if host.memory_bytes > 0 {
         system.append_i64("memSizeMB", megabytes(host.memory_bytes));
@@ -51,15 +50,6 @@ pub(crate) fn run(
     }
     extra.finish();
     Ok(())
-}
-
-/// The machine's name with the port, as MongoDB shows it; the address where the name is not known.
-fn host_name(host: &HostFacts, address: &str) -> String {
-    match address.rsplit_once(':') {
-        Some((_, port)) if !host.name.is_empty() => format!("{}:{port}", host.name),
-        _ if host.name.is_empty() => address.to_owned(),
-        _ => host.name.clone(),
-    }
 }
 
 fn megabytes(bytes: u64) -> i64 {

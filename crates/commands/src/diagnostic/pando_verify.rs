@@ -10,7 +10,7 @@
 
 use std::num::NonZeroU64;
 
-use pando_catalog::{CheckRequest, TreeOwners};
+use pando_catalog::{CheckRequest, ErrorKind, StorageError, TreeOwners};
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::Arguments;
@@ -37,9 +37,14 @@ pub(crate) fn run(
     }
     let operation = Some(context.operation);
     let checkpoint = context.catalog().engine().checkpoint();
+    let failed = match checkpoint {
+        // A full device is no damage, and the last checkpoint may have none of the blocks.
+        Err(error) if error.kind() == ErrorKind::Io => return Err(unchecked(error)),
+        ended => ended.err(),
+    };
     let mut report =
         context.catalog().engine().check(&CheckRequest { trees: &[], bytes_per_second, operation })?;
-    if let Err(error) = checkpoint {
+    if let Some(error) = failed {
         report.problems.push(format!(
             "the checkpoint before the check failed: {error}; the figures are those of the last one"
         ));
@@ -59,4 +64,14 @@ pub(crate) fn run(
     }
     problems.finish();
     Ok(())
+}
+
+/// The error of a check that did not begin.
+fn unchecked(error: StorageError) -> CommandError {
+    let mut error = CommandError::from(error);
+    if let CommandError::Failed(failure) = &mut error {
+        failure.message =
+            format!("nothing was checked: the checkpoint before the check failed: {}", failure.message);
+    }
+    error
 }

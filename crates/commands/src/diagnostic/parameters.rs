@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use pando_document::{DocumentWriter, RawValue, Value, doc};
 
-pub use self::value::size_text;
+pub use self::query_memory::CACHE_BYTES_MIN;
 pub(in crate::diagnostic) use self::value::text_of;
 use self::value::{flag, seconds_above, seconds_from, whole_number};
 use crate::access::LocalhostException;

@@ -130,7 +130,7 @@ fn write_checkpoints(statistics: &Statistics, reply: &mut DocumentWriter<'_>) {
 fn write_identity(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     let now = context.shared.now_ms();
     let up = now.saturating_sub(context.shared.started_ms);
-    reply.append_str("host", &context.shared.options.address);
+    reply.append_str("host", &context.shared.machine_name());
     reply.append_str("version", MONGODB_VERSION);
     reply.append_str("process", "pando");
     reply.append_i64("pid", i64::from(std::process::id()));

@@ -58,6 +58,12 @@ pub(crate) fn run(
         first_was.get_or_insert(was);
     }
     let was = first_was.ok_or_else(no_parameter)?;
+    for (setting, value) in &of_engine {
+        query_memory::check_cache(setting, value).map_err(|told| {
+            let name = name_of_setting(engine.name(), setting);
+            CommandError::failed(ErrorCode::BadValue, format!("{name}: {told}"))
+        })?;
+    }
     let of_engine: Vec<_> = of_engine.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
     engine.change_settings(&of_engine).map_err(|error| {
         let names = of_engine.iter().map(|(setting, _)| name_of_setting(engine.name(), setting));

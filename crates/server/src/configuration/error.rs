@@ -63,18 +63,18 @@ pub enum ValueError {
     },
     /// Not a size.
     #[error(transparent)]
-    ByteSize(#[from] super::ByteSizeError),
+    ByteSize(#[from] pando_commands::ByteSizeError),
     /// A size below the least that works.
     #[error("expected at least {min}")]
     TooSmall {
         /// The least.
-        min: super::ByteSize,
+        min: pando_commands::ByteSize,
     },
     /// A part of the cache that is larger than the cache.
     #[error("expected at most {cache}, the size of the cache (--cache)")]
     AboveCache {
         /// The cache.
-        cache: super::ByteSize,
+        cache: pando_commands::ByteSize,
     },
     /// Not a length of time.
     #[error("expected a number of seconds, such as 10s, from 0 to 3600")]

@@ -4,10 +4,11 @@
 //! They are flags of the command line only, and take precedence as flags do. A switch and the option that it
 //! stands for exclude each other.
 
+use pando_commands::ByteSize;
 use pandodb::EngineName;
 
+use super::Configuration;
 use super::error::ValueError;
-use super::{ByteSize, Configuration};
 
 /// A switch.
 pub struct FamiliarSwitch {

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{AccessControl, DefaultLayout, LegacyProtocol, Persona, TestCommands};
+use pando_commands::{AccessControl, ByteSize, DefaultLayout, LegacyProtocol, Persona, TestCommands};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::error::ValueError;
-use super::{ByteSize, Configuration, LogFormat, OpenToOthers, UnixSocket};
+use super::{Configuration, LogFormat, OpenToOthers, UnixSocket};
 
 /// The value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "cache",
         shape: Shape::Value("SIZE"),
         default: "256MB",
-        help: "Memory limit of the storage engine: pages, write buffers, inner nodes, filters; such as 256MB or 4GiB, at least 16MiB.",
+        help: "Memory limit of the storage engine: pages, write buffers, inner nodes, filters; such as 256MB or 4GB, at least 16MB.",
         apply: |configuration, text| {
             configuration.cache = text.parse()?;
             if configuration.cache < CACHE_BYTES_MIN {
@@ -120,7 +120,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         shape: Shape::Value("SIZE"),
         default: "auto",
         help: "Memory of sorts, groups and the like of all queries together, which counts as part of the cache. Beyond it they use \
-               temporary files in the data folder. A size from 1MiB to the cache, or 'auto' for a quarter of the cache.",
+               temporary files in the data folder. A size from 1MB to the cache, or 'auto' for a quarter of the cache.",
         apply: |configuration, text| {
             configuration.query_memory = match text {
                 "auto" => None,
@@ -259,7 +259,8 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "max-connections",
         shape: Shape::Value("COUNT"),
         default: "20000",
-        help: "Connections at the same time, at most the limit of open files less 256; the server closes further ones at once.",
+        help: "Connections at the same time, at most the limit of open files less 256; the server closes further ones at \
+               once. Processes of this machine have 8 more, through the unix socket.",
         apply: |configuration, text| {
             configuration.max_connections = count(text, 1, CONNECTIONS_MAX)?;
             Ok(())

@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::address_book::{AddressBook, AddressLimits, AddressShare};
 
+/// Connections beyond the limit for processes of this machine, through the unix socket: an operator gets in
+/// where clients that leave theirs open have taken all.
+const RESERVED_FOR_PROCESSES: usize = 8;
+
 /// Gives out permits and counts those that are out.
 #[derive(Debug)]
 pub(crate) struct Permits {
@@ -46,7 +50,8 @@ impl Permits {
     /// process of this machine. Only the acceptor asks, so the count cannot rise between the comparison and
     /// the claim.
     pub(crate) fn claim(&mut self, address: Option<IpAddr>) -> Result<(usize, Permit), NoPermit> {
-        if self.all.load(Ordering::Relaxed) >= self.all_max {
+        let reserved = if address.is_none() { RESERVED_FOR_PROCESSES } else { 0 };
+        if self.all.load(Ordering::Relaxed) >= self.all_max + reserved {
             return Err(NoPermit::All(self.all_max));
         }
         let share = match address.filter(|_| self.by_address.is_needed()) {
@@ -81,5 +86,23 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.all.fetch_sub(1, Ordering::Relaxed);
         self.of_thread.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_this_machine_have_a_reserve_and_other_clients_have_none() {
+        let mut permits = Permits::new(2, 1, AddressLimits::default());
+        let other = Some(IpAddr::from([127, 0, 0, 1]));
+        let held: Vec<_> = (0..2).map(|_| permits.claim(other).expect("within the limit")).collect();
+        assert_eq!(permits.claim(other).err(), Some(NoPermit::All(2)));
+        let own: Vec<_> = (0..RESERVED_FOR_PROCESSES).map(|_| permits.claim(None)).collect();
+        assert!(own.iter().all(Result::is_ok));
+        assert_eq!(permits.claim(None).err(), Some(NoPermit::All(2)));
+        drop(held);
+        assert_eq!(permits.claim(other).err(), Some(NoPermit::All(2)), "the reserve counts");
     }
 }

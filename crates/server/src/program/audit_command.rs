@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
+use serde_json::json;
 
 use super::output::print_line;
-use super::target_arguments::required;
+use super::target_arguments::{json_argument, required};
 use crate::amounts::counted;
-use crate::audit_file::verify;
+use crate::audit_file::{Verified, verify};
 use crate::error_text::tell_line;
 
 pub(super) fn command() -> Command {
@@ -26,7 +27,9 @@ pub(super) fn command() -> Command {
                         .long("previous")
                         .value_name("CHAIN")
                         .help("The last chain of the file before, for a file that logRotate has begun"),
-                ),
+                )
+                .arg(json_argument())
+                .after_help("The exit code is 0 for a sound file, 1 for one that is not, has no lines or cannot be read."),
         )
 }
 
@@ -37,9 +40,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let file = PathBuf::from(required(matches, "file"));
     let previous = matches.get_one::<String>("previous").map(String::as_str);
     let verified = verify(&file, previous, |fault| tell_line!("pando: {fault}"))?;
+    let is_sound = verified.lines > 0 && verified.faults == 0;
+    let code = if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if matches.get_flag("json") {
+        let Verified { lines, faults, last } = verified;
+        print_line!("{}", json!({ "sound": is_sound, "lines": lines, "faults": faults, "lastChain": last }));
+        return Ok(code);
+    }
     if verified.lines == 0 {
         tell_line!("pando: {} has no lines: nothing is proved", file.display());
-        return Ok(ExitCode::FAILURE);
+        return Ok(code);
     }
     if verified.faults > 0 {
         tell_line!(
@@ -49,9 +59,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
             counted(verified.lines, "line"),
             verified.last
         );
-        return Ok(ExitCode::FAILURE);
+        return Ok(code);
     }
     print_line!("{} is sound: {}, the last with the chain", file.display(), counted(verified.lines, "line"));
     print_line!("{}", verified.last);
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

@@ -90,7 +90,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     {
         // A reader of the log takes JSON alone.
         tracing::error!("{}", error_text(error));
-        return Ok(ExitCode::FAILURE);
+        return Ok(match error.is_wrong_configuration() {
+            true => ExitCode::from(super::EXIT_CODE_USAGE),
+            false => ExitCode::FAILURE,
+        });
     }
     ended?;
     Ok(ExitCode::SUCCESS)

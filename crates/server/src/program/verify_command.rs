@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use bson::doc;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use pando_commands::{ByteSize, ByteSizeError};
 use pandodb::{EngineOptions, StoreReport, VerifyDepth, verify_store_with};
 use serde_json::json;
 
@@ -15,8 +16,7 @@ use super::login_arguments::{self, login_arguments};
 use super::output::print_line;
 use super::target_arguments::{json_argument, refuse_uri};
 use crate::amounts::{bytes_text, counted};
-use crate::configuration::{ByteSize, ByteSizeError};
-use crate::folder_owner::warn_root_in;
+use crate::folder_owner::KeptOwner;
 use crate::transfer::{TargetChoice, run_command};
 
 const EXAMPLES: &str = "Examples:
@@ -85,7 +85,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let folder = PathBuf::from(folder);
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
     let options = EngineOptions { encryption: OF_STORE.load(matches)?, ..EngineOptions::default() };
-    warn_root_in(&folder);
+    let _owner = KeptOwner::of(&folder);
     let report = verify_store_with(&folder, depth, &options)?;
     if matches.get_flag("json") {
         print_line!("{}", as_json(&report));

@@ -19,12 +19,6 @@ pub(super) fn warnings(configuration: &Configuration) -> Vec<String> {
         format!("{name} has no effect with --tls-mode disabled; choose allowTLS or requireTLS to offer TLS")
     };
     let mut warnings = Vec::new();
-    if !has_tls && !transport.tls.certificate_key.as_os_str().is_empty() {
-        warnings.push(without_tls("--tls-certificate-key-file"));
-    }
-    if !has_tls && transport.tls.issuers.is_some() {
-        warnings.push(without_tls("--tls-ca-file"));
-    }
     if transport.tls.issuers.is_none() {
         let without_issuers = |name: &str| {
             format!("{name} has no effect without --tls-ca-file: no client is asked for a certificate")
@@ -77,8 +71,6 @@ mod tests {
     #[test]
     fn an_option_without_effect_is_told() {
         assert_eq!(warned(&[]), "");
-        assert!(warned(&[("tls-ca-file", "ca.pem")]).contains("--tls-ca-file"));
-        assert!(warned(&[("tls-certificate-key-file", "s.pem")]).contains("--tls-certificate-key-file"));
         assert!(
             warned(&[("tls-crl-file", "r.pem")])
                 .contains("--tls-crl-file has no effect without --tls-ca-file")

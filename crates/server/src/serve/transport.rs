@@ -1,6 +1,8 @@
 //! TLS of a server from its configuration, the renewal of its certificates, and the memory that a crash
 //! leaves.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -16,14 +18,21 @@ use crate::network::{PlainText, Security};
 
 /// The certificates of a running server.
 #[derive(Debug)]
-pub(super) struct Certificates(Arc<ServerTls>);
+pub(super) struct Certificates {
+    tls: Arc<ServerTls>,
+    /// The file of the server's private key.
+    key: PathBuf,
+}
 
 impl Certificates {
     /// Reads the files again, for connections that come from now on.
     pub(super) fn renew(&self) -> Result<(), TlsError> {
-        let renewed = self.0.reload();
+        let renewed = self.tls.reload();
         match &renewed {
-            Ok(()) => tell(&self.0.certificate(), "read the certificates again"),
+            Ok(()) => {
+                tell(&self.tls.certificate(), "read the certificates again");
+                warn_of_open_key(&self.key);
+            }
             Err(error) => warn!("the former certificates stay in use: {}", error_text(error)),
         }
         renewed
@@ -36,7 +45,7 @@ impl CertificateRotation for Certificates {
     }
 
     fn own(&self) -> Option<OwnCertificate> {
-        let CertificateFacts { subject, valid_to, .. } = self.0.certificate();
+        let CertificateFacts { subject, valid_to, .. } = self.tls.certificate();
         Some(OwnCertificate { subject, valid_to_ms: i64::try_from(valid_to.as_millis()).unwrap_or(i64::MAX) })
     }
 }
@@ -47,7 +56,12 @@ pub(super) fn load_tls(configuration: &Configuration) -> Result<Option<Arc<Certi
     let mode = transport.tls_mode.word();
     let has_file = !transport.tls.certificate_key.as_os_str().is_empty();
     if transport.tls_mode == TlsMode::Disabled {
-        return Ok(None);
+        // Whoever names a certificate believes that connections are encrypted.
+        return match has_file {
+            true => Err(ServeError::TlsOff { option: "--tls-certificate-key-file" }),
+            false if transport.tls.issuers.is_some() => Err(ServeError::TlsOff { option: "--tls-ca-file" }),
+            false => Ok(None),
+        };
     }
     if !has_file {
         return Err(ServeError::NoCertificate { mode });
@@ -57,7 +71,20 @@ pub(super) fn load_tls(configuration: &Configuration) -> Result<Option<Arc<Certi
     if transport.tls.issuers.is_none() {
         info!("no client is asked for a certificate, because --tls-ca-file names no issuers");
     }
-    Ok(Some(Arc::new(Certificates(Arc::new(tls)))))
+    let key = transport.tls.certificate_key.clone();
+    warn_of_open_key(&key);
+    Ok(Some(Arc::new(Certificates { tls: Arc::new(tls), key })))
+}
+
+/// Logs that every user of the machine can read the private key.
+fn warn_of_open_key(key: &Path) {
+    let is_open = std::fs::metadata(key).is_ok_and(|found| found.permissions().mode() & 0o004 != 0);
+    if is_open {
+        warn!(
+            "every user of this machine can read the private key in {}; run chmod o-rwx on it",
+            key.display()
+        );
+    }
 }
 
 /// Logs the server's certificate, and what an operator has to do about its dates.
@@ -89,7 +116,7 @@ pub(super) fn security(configuration: &Configuration, tls: Option<&Arc<Certifica
         TlsMode::Require => PlainText::Refused,
         TlsMode::Disabled | TlsMode::Allow | TlsMode::Prefer => PlainText::Served,
     };
-    Security::Tls { tls: Arc::clone(&certificates.0), plain }
+    Security::Tls { tls: Arc::clone(&certificates.tls), plain }
 }
 
 /// Keeps the memory of the process out of core dumps, where it has secrets. It also keeps other processes of

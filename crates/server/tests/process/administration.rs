@@ -60,6 +60,9 @@ fn settings_are_changed_and_shown_while_the_server_runs() {
     let status = connection.ok("admin", doc! { "serverStatus": 1 });
     let cache = document(&status, &["betree", "cache"]);
     assert_eq!(cache.get_i64("limit_bytes").unwrap(), 32 << 20, "{cache}");
+    let refused = connection.ask("admin", doc! { "setParameter": 1, "betreeCache": "1MB" });
+    let message = refused.get_str("errmsg").unwrap();
+    assert_eq!(message, "betreeCache: a cache of 1MB is too small: choose at least 16MB");
     for (name, value) in
         [("betreeCache", Bson::from("1KB")), ("betreeCheckpointPeriod", 0.into()), ("betreeColour", 1.into())]
     {
@@ -96,9 +99,12 @@ fn the_memory_of_queries_follows_the_cache() {
     connection.ok("admin", doc! { "setParameter": 1, "queryMemory": "200MiB" });
     assert_eq!(cache(&mut connection, "512MB"), 200);
     assert_eq!(cache(&mut connection, "128MB"), 128);
+    // What was asked for comes back with the cache.
+    assert_eq!(cache(&mut connection, "512MB"), 200);
+    assert_eq!(cache(&mut connection, "128MB"), 128);
     let refused = connection.ask("admin", doc! { "setParameter": 1, "queryMemory": "129MiB" });
     assert!(
-        refused.get_str("errmsg").unwrap().ends_with("from 1MiB to 128MiB, the size of the cache"),
+        refused.get_str("errmsg").unwrap().ends_with("from 1MB to 128MB, the size of the cache"),
         "{refused}"
     );
 }

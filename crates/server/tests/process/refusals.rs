@@ -158,7 +158,7 @@ fn familiar_switches_are_taken_with_a_log_line_and_mistyped_ones_named_with_the_
     server.signal(rustix::process::Signal::TERM);
     let (status, log) = server.ended();
     assert!(status.success(), "{log}");
-    for line in ["became --engine memory", "became --cache 256MiB", "--directoryperdb became nothing"] {
+    for line in ["became --engine memory", "became --cache 256MB", "--directoryperdb became nothing"] {
         assert_eq!(log.matches(line).count(), 1, "{line}: {log}");
     }
     let both = ["serve", "--wiredTigerCacheSizeGB", "1", "--cache", "1GB"];
@@ -272,6 +272,8 @@ fn settings_that_only_an_edit_mends_end_with_the_code_of_a_wrong_configuration()
         (vec!["--encryption-key-file", &short], 2, "no master key"),
         (vec!["--encryption-cipher", "aes256-gcm"], 2, "--encryption-key-file"),
         (vec!["--data", &foreign], 2, "mongod.lock"),
+        (vec!["--engine-option", "nosuch=1", "--log-format", "json"], 2, "nosuch"),
+        (vec!["--tls-certificate-key-file", &text], 2, "has no effect with --tls-mode disabled"),
         ([&tls[..], &[&text]].concat(), 2, "certificate"),
         // These may be there at the next start, such as on a disk that is mounted late.
         ([&tls[..], &[&absent]].concat(), 1, "cannot read"),

@@ -1,6 +1,8 @@
 //! Tree settings: the layout of a tree. They apply to blocks that are written from now on; a stored block
 //! tells by itself how it is read.
 
+use pando_storage::ByteSize;
+
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::space::Compression;
@@ -199,19 +201,8 @@ pub(crate) fn parse_size(
     expected: &'static str,
 ) -> Result<usize, BetreeError> {
     let bad = || BetreeError::BadOption { name, value: value.to_owned(), expected };
-    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor = match &value[digits.len()..] {
-        "" | "B" => 1,
-        "KB" | "kB" | "KiB" | "k" | "K" => 1 << 10,
-        "MB" | "MiB" | "M" => 1 << 20,
-        "GB" | "GiB" | "G" => 1 << 30,
-        _ => return Err(bad()),
-    };
-    let number: usize = digits.trim().parse().map_err(|_| bad())?;
-    match number.checked_mul(factor) {
-        Some(size) if range.contains(&size) => Ok(size),
-        _ => Err(bad()),
-    }
+    let size = value.parse::<ByteSize>().ok().and_then(|size| usize::try_from(size.bytes()).ok());
+    size.filter(|size| range.contains(size)).ok_or_else(bad)
 }
 
 #[cfg(test)]

@@ -2,22 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use pando_storage::StorageError;
+use pando_storage::{ByteSize, StorageError};
 
 use crate::failure::invalid;
 
 /// A number with an optional unit: `16KB`, `1MB`, `64B`, `32`.
 pub(super) fn parse_size(name: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64, StorageError> {
-    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let shift = match &value[digits.len()..] {
-        "" | "B" => Some(0),
-        "KB" | "kB" | "KiB" | "k" | "K" => Some(10),
-        "MB" | "MiB" | "M" => Some(20),
-        "GB" | "GiB" | "G" => Some(30),
-        _ => None,
-    };
-    let number: Option<u64> = digits.trim().parse().ok();
-    let size = number.zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    let size = value.parse::<ByteSize>().ok().map(ByteSize::bytes);
     size.filter(|size| range.contains(size)).ok_or_else(|| {
         let (least, most) = (range.start(), range.end());
         invalid(format!(

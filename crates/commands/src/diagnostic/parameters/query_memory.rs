@@ -1,28 +1,55 @@
 //! The memory of queries: its bounds, and its change with the cache of the engine, whose part it is.
 
-use std::sync::atomic::Ordering;
-
-use pando_catalog::QUERY_MEMORY_MIN;
+use pando_catalog::{ByteSize, QUERY_MEMORY_MIN};
 use pando_document::RawValue;
 
-use super::value::{parse_bytes, size_text, text_of};
+use super::value::text_of;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode};
 
 /// The setting of engines that have a cache.
 const CACHE: &str = "cache";
 
+/// The smallest cache with which a tree of any height can be read and written, in bytes.
+pub const CACHE_BYTES_MIN: u64 = 16 << 20;
+
+/// Refuses a cache that a start refuses as well. The engine itself refuses what is no size.
+pub(in crate::diagnostic) fn check_cache(setting: &str, text: &str) -> Result<(), String> {
+    match text.parse::<ByteSize>() {
+        Ok(size) if setting == CACHE && size.bytes() < CACHE_BYTES_MIN => {
+            Err(format!("a cache of {size} is too small: choose at least {}", shown(CACHE_BYTES_MIN)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Logs that a cache is larger than the memory: it is filled all the same, until the kernel ends the process.
+fn warn_of_large_cache(context: &Context<'_>, cache: usize) {
+    let memory = context.shared.options.host.memory_limit_bytes;
+    if memory > 0 && cache as u64 > memory {
+        let (cache, memory) = (shown(cache as u64), shown(memory & !0xf_ffff));
+        tracing::warn!(
+            "the cache of {cache} is larger than the memory of this machine, {memory}: choose about half of it"
+        );
+    }
+}
+
+fn shown(bytes: u64) -> ByteSize {
+    ByteSize::from_bytes(bytes)
+}
+
 /// The limit that a value asks for: a number of bytes, or text such as `64MB`.
 pub(super) fn parse(context: &Context<'_>, name: &str, value: RawValue<'_>) -> Result<usize, CommandError> {
     let most = most(context);
-    let bytes = text_of(value).and_then(|text| parse_bytes(&text));
+    let size = text_of(value).and_then(|text| text.parse::<ByteSize>().ok());
+    let bytes = size.and_then(|size| usize::try_from(size.bytes()).ok());
     bytes.filter(|bytes| (QUERY_MEMORY_MIN..=most).contains(bytes)).ok_or_else(|| {
         // An engine without a cache has no upper bound.
         let most = match most {
             usize::MAX => String::new(),
-            most => format!(" to {}, the size of the cache", size_text(most)),
+            most => format!(" to {}, the size of the cache", shown(most as u64)),
         };
-        let least = size_text(QUERY_MEMORY_MIN);
+        let least = shown(QUERY_MEMORY_MIN as u64);
         let sentence = format!("{name} must be a size such as 64MB, from {least}{most}");
         CommandError::failed(ErrorCode::BadValue, sentence)
     })
@@ -30,20 +57,24 @@ pub(super) fn parse(context: &Context<'_>, name: &str, value: RawValue<'_>) -> R
 
 /// Sets the limit, which does not follow the cache any more. The same request may have made that smaller.
 pub(super) fn set(context: &Context<'_>, bytes: usize) {
-    context.shared.query_memory_follows_cache.store(false, Ordering::Relaxed);
+    *context.shared.query_memory_asked_for.lock() = Some(bytes);
     context.catalog().query_memory().set_limit(bytes.min(most(context)));
 }
 
 /// Changes the limit after the cache of the engine was changed: to its share of it, or, where somebody has
-/// set it in bytes, to no more than all of it.
+/// set it in bytes, to these or to all of the cache, whichever is less.
 pub(in crate::diagnostic) fn follow_cache(context: &Context<'_>) {
-    let (memory, most) = (context.catalog().query_memory(), most(context));
-    let follows = context.shared.query_memory_follows_cache.load(Ordering::Relaxed);
-    let limit = match context.shared.options.query_memory.share_of_cache {
-        Some(share) if follows => (most / share).max(QUERY_MEMORY_MIN),
-        _ => memory.limit().min(most),
+    let most = most(context);
+    let asked_for = *context.shared.query_memory_asked_for.lock();
+    let limit = match (asked_for, context.shared.options.query_memory.share_of_cache) {
+        (Some(bytes), _) => bytes.min(most),
+        (None, Some(share)) => (most / share).max(QUERY_MEMORY_MIN),
+        (None, None) => context.shared.options.query_memory.limit_bytes.min(most),
     };
-    memory.set_limit(limit);
+    context.catalog().query_memory().set_limit(limit);
+    if most < usize::MAX {
+        warn_of_large_cache(context, most);
+    }
 }
 
 /// The most that the limit can be: the cache of now, or that of the start where it cannot change.

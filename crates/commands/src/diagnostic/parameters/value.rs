@@ -54,32 +54,6 @@ fn bad_value(sentence: String) -> CommandError {
     CommandError::failed(ErrorCode::BadValue, sentence)
 }
 
-/// A size as `setParameter` reads it; from a megabyte on rounded down to a whole number of a unit.
-pub fn size_text(bytes: usize) -> String {
-    match bytes {
-        mebibytes if mebibytes.is_multiple_of(1 << 20) => format!("{}MiB", mebibytes >> 20),
-        megabytes if megabytes >= 1_000_000 => format!("{}MB", megabytes / 1_000_000),
-        bytes => format!("{bytes} bytes"),
-    }
-}
-
-/// A number of bytes of text such as `64MB`.
-pub(super) fn parse_bytes(text: &str) -> Option<usize> {
-    const UNITS: [(&str, usize); 7] = [
-        ("kib", 1 << 10),
-        ("mib", 1 << 20),
-        ("gib", 1 << 30),
-        ("kb", 1_000),
-        ("mb", 1_000_000),
-        ("gb", 1_000_000_000),
-        ("b", 1),
-    ];
-    let text = text.trim().to_ascii_lowercase();
-    let with_unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
-    let (number, unit) = with_unit.unwrap_or((&text, 1));
-    number.trim_end().parse::<usize>().ok()?.checked_mul(unit)
-}
-
 /// Text, or a whole number as text.
 pub(in crate::diagnostic) fn text_of(value: RawValue<'_>) -> Option<String> {
     match value {
