@@ -54,6 +54,10 @@ def smooth(points, last):
     return smoothed
 
 
+def megabytes(size):
+    return f"{size >> 20} MiB" if size % (1 << 20) == 0 else f"{size / 1e6:g} MB"
+
+
 def nice(value):
     """The next of 1, 2, 2.5, 5 times a power of ten."""
     power = 10 ** (len(str(int(value))) - 1)
@@ -92,7 +96,11 @@ def panel_parts(left, top, title, lines, setup):
     last = max(points[-1][0] for _, _, points in lines)
     across = lambda documents: left + documents / last * PANEL
     down = lambda rate: BOTTOM - rate / top * (BOTTOM - TOP)
-    parts = [f'<text class="panel" x="{left}" y="{TOP - 22}">{escape(title)}</text>']
+    cache, cap = megabytes(setup["cache_bytes"]), megabytes(setup["cap_bytes"])
+    parts = [
+        f'<text class="panel" x="{left}" y="{TOP - 31}">{escape(title)}</text>',
+        f'<text x="{left}" y="{TOP - 15}">each with a cache of {cache} and a memory cap of {cap}</text>',
+    ]
     for step in range(6):
         rate = top * step / 5
         parts.append(

@@ -49,6 +49,8 @@ LARGE = ("--collections", 8, "--docs", 625_000)
 DOCUMENTS_MAX, SECONDS_MAX = 5_000_000, 300
 PURCHASES = ("--docs", DOCUMENTS_MAX, "--clients", 4, "--duration", SECONDS_MAX, "--settle", 0, "--no-ceiling")
 CAPPED = ("--cache-mb", 64, "--cap", "256MB")
+# Where servers keep their logs: MongoDB, Pando.
+LOG_FOLDERS = ("journal", "wal")
 
 
 def in_turns(measure, name, cache_mb):
@@ -76,14 +78,26 @@ def add_run(record, name, run):
 
 
 def load(record):
-    """The load of 1 million sysbench documents by 4 connections, and the folder's size after a clean end."""
+    """The load of 1 million sysbench documents by 4 connections."""
+    in_turns(
+        lambda prefix, server: add_run(
+            record, f"{prefix}.load", bench("load", "--uri", server.uri, *SYSBENCH)[0]
+        ),
+        "load",
+        2000,
+    )
+
+
+def sizes(record):
+    """The folder of 1 million sysbench documents after a clean end, and the part of it that is logs."""
 
     def one(prefix, server):
-        add_run(record, f"{prefix}.load", bench("load", "--uri", server.uri, *SYSBENCH)[0])
+        bench("load", "--uri", server.uri, *SYSBENCH)
         server.end()
         record.add(f"{prefix}.disk_mb", size_mb(server.folder))
+        record.add(f"{prefix}.log_mb", sum(size_mb(server.folder / name) for name in LOG_FOLDERS))
 
-    in_turns(one, "load", 2000)
+    in_turns(one, "sizes", 2000)
 
 
 def point(record):
@@ -413,5 +427,5 @@ def everyday(record):
 
 MEASURES = {
     measure.__name__: measure
-    for measure in (load, point, sysbench, iibench, everyday, chart, cold, growth, replay, idle, flushes, kill, entries)
+    for measure in (load, sizes, point, sysbench, iibench, everyday, chart, cold, growth, replay, idle, flushes, kill, entries)
 }

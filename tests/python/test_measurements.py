@@ -63,6 +63,10 @@ def test_every_promise_names_known_keys_only():
         "at_most",
         "lowest",
         "each_step",
+        "judged",
+        "judged_unit",
+        "note",
+        "peer_note",
     }
     for found in page.read_promises({}):
         assert set(found.entry) <= keys, found.entry
@@ -111,7 +115,34 @@ def test_ratios_are_taken_within_a_round():
     results = {"m": result("m", {"own": [10.0, 40.0, 30.0], "peer": [10.0, 20.0, 10.0]})}
     found = promise(results, raw="m", figures=["own"], peer="P", peers=["peer"])
     assert found.ratios() == [2.0]
-    assert found.runs_cell() == "3 (100 %)"
+    assert found.runs_cell() == "3 (100 %; 100 %)", "a ratio is as sure as both of its sides"
+    assert promise(results, raw="m", figures=["own"]).runs_cell() == "3 (100 %)"
+
+
+def test_a_figure_that_is_judged_by_another_one_says_what_was_measured():
+    results = {"replay": result("replay", {"start_s": [0.21], "log_mb": [310.0], "s_a_gb": [0.68]})}
+    entry = {"raw": "replay", "figures": ["start_s"], "unit": "s", "judged": ["s_a_gb"], "judged_unit": " s a GB"}
+    found = promise(results, **entry, at_most=15, text="Replay of {log_mb} MB", note="(log: {log_mb})")
+    assert (found.words("text"), found.figure_cell()) == ("Replay of 310 MB", "0.21 s (log: 310)")
+    assert found.target_cell() == "≤ 15 s a GB"
+    assert promise(results, **entry, at_most=0.5).target_cell().startswith("**missed**")
+
+
+def test_the_newest_file_that_has_the_figures_counts_and_of_a_search_that_with_the_most_peers():
+    old = result("engines", {"own": [0.48], "a": [0.7], "b": [0.6], "seldom": [1.0]})
+    new = result("inserts", {"own": [0.8], "a": [0.9]})
+    new["date"] = "2026-11-24"
+    results = {"engines": old, "inserts": new}
+    of = lambda **entry: page.Promise({"raw": "engines", **entry}, {"inserts": "i"}, results, ["inserts"])
+    assert of(figures=["own"]).figure_cell() == "0.80" and of(figures=["own"]).command == "i"
+    assert of(figures=["seldom"]).figure_cell() == "1", "the newer one does not have it"
+    lowest = of(figures=["own"], peers=["a", "b"], lowest=True)
+    assert lowest.figure_cell() == "0.48", "the newer one has no figure of the second peer"
+
+
+def test_a_missed_limit_is_not_rounded_to_the_limit():
+    results = {"m": result("m", {"own": [0.7986]})}
+    assert promise(results, raw="m", figures=["own"], at_least=0.8, unit="").figure_cell() == "0.799"
 
 
 def test_promises_without_raw_results_are_listed_and_have_no_row():
@@ -209,10 +240,17 @@ def test_a_comparison_knows_which_way_is_worse():
 def test_the_chart_has_a_panel_for_each_timeline_and_none_without():
     assert chart.picture({}) is None
     points = [[second * 100_000, 100_000] for second in range(1, 40)]
-    setup = {"cache_bytes": 64_000_000, "document_bytes": 109, "documents_max": 5_000_000, "seconds_max": 300}
+    setup = {
+        "cache_bytes": 64_000_000,
+        "cap_bytes": 1 << 28,
+        "document_bytes": 109,
+        "documents_max": 5_000_000,
+        "seconds_max": 300,
+    }
     results = {"chart": {"timelines": {"pando": points, "mongodb": points[:10]}, "setup": setup}}
     one = chart.picture(results)
     assert "MongoDB (stopped after 300 s)" in one and "RocksDB" not in one
+    assert "each with a cache of 64 MB and a memory cap of 256 MiB" in one
     results["engines"] = {"timelines": {"betree": points, "rocksdb": points}, "setup": setup}
     assert "RocksDB" in chart.picture(results)
 

@@ -228,6 +228,7 @@ impl SqlServer {
             replica_set,
             wire_version,
             settings: Some(settings),
+            cache_bytes: None,
         })
     }
 }

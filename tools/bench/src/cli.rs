@@ -327,14 +327,11 @@ pub fn uri(matches: &ArgMatches) -> String {
 /// Refuses what was asked for and the target has not, before anything starts.
 pub(crate) fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     let uri = uri(matches);
-    let is_given = |name: &str| {
-        matches!(matches.try_contains_id(name), Ok(true))
-            && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
-    };
-    let refuse = |options: &[&'static str], cause: &str| match options.iter().find(|name| is_given(name)) {
-        Some(option) => Err(BenchError::option(option, cause)),
-        None => Ok(()),
-    };
+    let refuse =
+        |options: &[&'static str], cause: &str| match options.iter().find(|name| is_given(matches, name)) {
+            Some(option) => Err(BenchError::option(option, cause)),
+            None => Ok(()),
+        };
     if !uri.starts_with(MYSQL_SCHEME) {
         refuse(
             &["mysql-engine", "mysql-settings", "mysql-table-options", "api"],
@@ -348,11 +345,23 @@ pub(crate) fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     }
     if uri.starts_with(EMBEDDED_SCHEME) {
         refuse(
-            &["server-command", "server-stop", "server-pid", "cap", "io-cap"],
+            &["server-command", "server-stop", "server-ready", "server-grace", "server-pid", "cap", "io-cap"],
             "an engine in this process is no server that could be started, found or capped",
         )?;
+        return refuse(&["cache-mb"], "the cache of an engine in this process is --embedded-cache");
     }
-    Ok(())
+    refuse(
+        &["embedded-cache"],
+        "only targets embedded: have it; a server that the tool starts has --cache-mb, any other one the cache that it was started \
+         with",
+    )?;
+    launch::refuse_without_command(matches)
+}
+
+/// Whether an option stands on the command line.
+fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    matches!(matches.try_contains_id(name), Ok(true))
+        && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
 }
 
 pub(crate) fn server_options(matches: &ArgMatches) -> ServerOptions {

@@ -20,6 +20,7 @@ use crate::launch::StartedServer;
 use crate::protocol::{Job, MongoServer, Protocol, Server};
 use crate::report::file::Circumstances;
 use crate::target::{ServerFacts, Target};
+use crate::why::status;
 use clap::{ArgMatches, Command};
 use pando_measuring::counters::{Facts, ProcessId, Sources};
 use std::process::ExitCode;
@@ -121,7 +122,8 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
         }
         None => None,
     };
-    let (server, facts) = greet(options)?;
+    let (server, mut facts) = greet(options)?;
+    facts.cache_bytes = status::cache_bytes(&server.status());
     let target = server.target();
     let process = options.process.or_else(|| started.as_ref().map(|server| ProcessId::new(server.process())));
     let sources = Sources::find(process.or_else(|| target.address().process()), options.data_folder.clone());
@@ -180,8 +182,8 @@ fn print_circumstances(circumstances: &Circumstances) {
         |process| format!("pid {process}"),
     );
     let version = server.version.as_deref().unwrap_or("unknown version");
-    println!("server   {server_address}, {version}, {process}");
-    println!(
+    out_line!("server   {server_address}, {version}, {process}");
+    out_line!(
         "machine  {} cores, {}, kernel {}, load average {}",
         machine.cores,
         known(&machine.cpu_model),
@@ -192,9 +194,9 @@ fn print_circumstances(circumstances: &Circumstances) {
         .data_folder
         .as_ref()
         .map_or_else(|| "unknown".to_owned(), |folder| folder.display().to_string());
-    println!("data     {folder} ({}), disk I/O from {disk_source}", known(&machine.file_system));
+    out_line!("data     {folder} ({}), disk I/O from {disk_source}", known(&machine.file_system));
     if let Some(files) = machine.open_files {
         let readahead = machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB"));
-        println!("files    {}, readahead {readahead}", files.line());
+        out_line!("files    {}, readahead {readahead}", files.line());
     }
 }

@@ -1,7 +1,7 @@
 //! The errors of the lab, each with advice where there is one.
 
 use pando_document::DocumentError;
-use pando_measuring::counters::CounterError;
+use pando_measuring::counters::{CounterError, ProcessId};
 use pando_wire::WireError;
 use std::path::{Path, PathBuf};
 
@@ -99,6 +99,8 @@ pub enum BenchError {
     Interrupted,
     #[error("the server ended by itself ({status}): `{command}`; the end of its log:{log}")]
     ServerDied { command: String, status: String, log: String },
+    #[error("the server (pid {process}) ended {seconds:.0} s after the clients began: see its log")]
+    ServerEnded { process: ProcessId, seconds: f64 },
     #[error("the server did not answer within {seconds} s ({last}): `{command}`; the end of its log:{log}")]
     ServerSlow { command: String, seconds: u64, last: String, log: String },
     #[error(

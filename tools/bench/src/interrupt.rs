@@ -90,7 +90,7 @@ pub fn listen() -> Result<(), BenchError> {
             if REQUESTED.swap(true, Ordering::Relaxed) {
                 end_at_once();
             }
-            eprintln!("\nending: what has been measured is kept; once more to end at once");
+            err_line!("\nending: what has been measured is kept; once more to end at once");
             let _ = std::thread::Builder::new().name("grace".into()).spawn(|| {
                 std::thread::sleep(GRACE);
                 end_at_once();

@@ -163,7 +163,7 @@ impl StartedServer {
             let within = if interrupt::requested() { INTERRUPTED_WITHIN } else { self.launch.stop_within };
             let within = within.min(self.launch.stop_within);
             if began.elapsed() > within {
-                eprintln!("the server did not end within {} s: it is killed", within.as_secs());
+                err_line!("the server did not end within {} s: it is killed", within.as_secs());
                 self.force();
             }
             std::thread::sleep(STEP);

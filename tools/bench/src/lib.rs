@@ -48,6 +48,11 @@
 //! Not here: engines without a server (`tools/bench-engine`), counters, histograms, generators and charts
 //! (`tools/measuring`).
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod output;
+
 pub mod cli;
 pub mod client;
 mod command;
@@ -110,9 +115,9 @@ fn command_line() -> Command {
 /// Runs the program, with one more protocol than MongoDB's if it is given.
 pub fn run_program(protocol: Option<&dyn Protocol>) -> ExitCode {
     run_arguments(protocol).unwrap_or_else(|error| {
-        eprintln!("pando-bench: {error}");
+        err_line!("pando-bench: {error}");
         let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-        causes.for_each(|cause| eprintln!("  because: {cause}"));
+        causes.for_each(|cause| err_line!("  because: {cause}"));
         ExitCode::from(2)
     })
 }

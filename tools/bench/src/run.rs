@@ -13,7 +13,7 @@ use crate::client::{
 };
 use crate::error::{BenchError, no_resource};
 use crate::interrupt;
-use pando_measuring::counters::{Sources, Usage};
+use pando_measuring::counters::{Sample, Sources, Usage};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -247,7 +247,7 @@ fn watch(
         let _ = all_over || is_over(window.to())?;
         return Ok(Watched::default());
     };
-    let first = sources.sample()?;
+    let first = sample(sources, window)?;
     if let Some(look) = &mut at_edge {
         look();
     }
@@ -257,7 +257,7 @@ fn watch(
             break;
         }
         all_over = is_over(window.from + SECOND * second)?;
-        let sample = sources.sample()?;
+        let sample = sample(sources, window)?;
         per_second.push(sources.between(&last, &sample));
         last = sample;
         if second % plan.interval_s.max(1) == 0 || second == window.seconds || all_over {
@@ -272,6 +272,16 @@ fn watch(
     }
     let usage = Some(sources.between(&first, &last));
     Ok(Watched { usage, usage_per_second: per_second, folder_bytes })
+}
+
+/// The counters now. If they cannot be read because the server has ended, the error says so, and when.
+fn sample(sources: &mut Sources, window: Window) -> Result<Sample, BenchError> {
+    sources.sample().map_err(|error| match sources.server() {
+        Some(process) if process.began_ticks().is_none() => {
+            BenchError::ServerEnded { process, seconds: window.start.elapsed().as_secs_f64() }
+        }
+        _ => error.into(),
+    })
 }
 
 /// Waits for a moment; whether all clients are over before. Somebody who asks for the end is heard within a
@@ -290,5 +300,5 @@ fn is_over_by(underway: &Underway, moment: Instant) -> Result<bool, BenchError> 
 
 fn print_progress(second: u32, underway: &Underway) {
     let done: u64 = underway.done.iter().map(|done| done.load(std::sync::atomic::Ordering::Relaxed)).sum();
-    eprintln!("{second} s : {done} operations : {:.0} operations/s", done as f64 / f64::from(second));
+    err_line!("{second} s : {done} operations : {:.0} operations/s", done as f64 / f64::from(second));
 }

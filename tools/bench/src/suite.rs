@@ -11,9 +11,10 @@
 //! 1. [`file`] reads and checks it: unknown keys, impossible values, missing programs and arguments that a
 //!    workload does not have are refused before anything starts.
 //! 2. [`matrix`] makes the cells, in an order with few loads and starts.
-//! 3. [`conduct`] goes through them: starts servers, brings each into the state that the cell asks for, calls
-//!    this program for the cell, and keeps its files. It prints how long the rest will take.
-//! 4. [`kept`] remembers what is done, so that the next call goes on where this one was interrupted, and
+//! 3. A lock on the folder keeps a second call out.
+//! 4. [`conduct`] goes through the cells: starts servers, brings each into the state that the cell asks for,
+//!    calls this program for the cell, and keeps its files. It prints how long the rest will take.
+//! 5. [`kept`] remembers what is done, so that the next call goes on where this one was interrupted, and
 //!    servers that a killed call left behind are ended.
 //!
 //! # Invariants
@@ -23,9 +24,11 @@
 //! - A cell is *cold* only if the server was started anew for it and the page cache was dropped; where that
 //!   cannot be done, it fails.
 
+mod caches;
 pub mod command;
 pub mod conduct;
 pub mod file;
+mod folder_lock;
 pub mod kept;
 pub mod matrix;
 pub mod page_cache;

@@ -82,6 +82,9 @@ pub struct ServerFacts {
     /// Settings that figures hang on, where the server's protocol has no other place for them.
     #[serde(default)]
     pub settings: Option<String>,
+    /// The size of the cache that its serverStatus tells, in bytes.
+    #[serde(default)]
+    pub cache_bytes: Option<u64>,
 }
 
 impl ServerFacts {
@@ -97,6 +100,7 @@ impl ServerFacts {
             replica_set: text(&hello, "setName"),
             wire_version: hello.get("maxWireVersion").and_then(Value::as_i64_exact),
             settings: None,
+            cache_bytes: None,
         })
     }
 }

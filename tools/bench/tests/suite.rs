@@ -283,3 +283,41 @@ fn everything_that_servers_of_a_suite_lack_is_told_at_once() {
     ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
 }
+
+#[test]
+fn a_second_call_on_a_folder_is_refused_and_the_first_one_goes_on() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = suite_text(3);
+    let first = suite(folder.path(), &text).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let first = first.expect("the tool starts");
+    let began = Instant::now();
+    while !is_served(folder.path()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "the first server starts");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let second = suite(folder.path(), &text).output().expect("the tool starts");
+    let said = text_of(&second);
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("another call (pid {}) is using ", first.id())), "{said}");
+    let first = first.wait_with_output().expect("it ends");
+    assert!(first.status.success(), "{}", text_of(&first));
+    assert_eq!(results(folder.path()), 4, "{}", text_of(&first));
+}
+
+#[test]
+fn caches_of_one_size_under_two_caps_are_two_rows_and_equal_ones_are_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let caches = |caches: &str| suite_text(1).replacen("cache = [{ mb = 32 }]", caches, 1);
+    let two = caches(r#"cache = [{ mb = 32, cap = "400MB" }, { mb = 32, cap = "1GB" }]"#);
+    let checked = suite(folder.path(), &two).arg("--check").output().expect("the tool starts");
+    let text = text_of(&checked);
+    assert!(checked.status.success(), "{text}");
+    for name in ["over TCP, 32 MB, cap 400MB, point", "over TCP, 32 MB, cap 1GB, point"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let twice = caches("cache = [{ mb = 32 }, { mb = 32 }]");
+    let refused = suite(folder.path(), &twice).arg("--check").output().expect("the tool starts");
+    let text = text_of(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("server `over TCP`: two caches are called"), "{text}");
+}

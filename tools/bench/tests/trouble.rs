@@ -38,12 +38,8 @@ fn a_server_that_dies_during_a_run_costs_that_run_and_not_those_before() {
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    let causes = [
-        "is the server still running?",
-        "is the server running?",
-        "a connection to the server broke",
-        "closed a connection",
-    ];
+    let causes =
+        [") ended ", "is the server running?", "a connection to the server broke", "closed a connection"];
     assert!(causes.iter().any(|cause| text.contains(cause)), "{text}");
     assert!(!server.files("point").is_empty(), "the runs before are kept");
     assert!(String::from_utf8_lossy(&output.stdout).contains("ops/s"), "and told");
@@ -78,6 +74,10 @@ fn a_server_that_dies_in_the_first_run_is_told_without_empty_tables() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("server ") && !text.contains("ops/s"), "{text}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = format!("the server (pid {}) ended ", server.process_id());
+    assert!(text.contains(&told) && text.contains(" s after the clients began: see its log"), "{text}");
+    assert!(!text.contains("/proc/"), "{text}");
 }
 
 #[test]
@@ -199,6 +199,12 @@ fn a_missing_ability_of_a_target_is_refused_before_anything_starts() {
         ("point --mysql-engine ndb", ["--mysql-engine", "names no storage engine"]),
         ("point --uri embedded:memory --data-dir x --cap 1GB", ["--cap", "an engine in this process"]),
         ("point --cap 1GB", ["--cap", "--server-command"]),
+        ("point --io-cap 200riops", ["--io-cap: a server that runs already", "--server-command"]),
+        ("point --cache-mb 64", ["--cache-mb: a server that runs already", "--server-command"]),
+        ("load --server-stop x", ["--server-stop: a server that runs already", "--server-command"]),
+        ("point --embedded-cache 64", ["--embedded-cache: only targets embedded:", "--cache-mb"]),
+        ("point --uri embedded:memory --data-dir x --cache-mb 64", ["--cache-mb", "--embedded-cache"]),
+        ("point --server-command x --cache-mb 64", ["--cache-mb: the command", "{cache_bytes}"]),
         ("point --uri mongodb://a,b", ["several hosts", "mongodb://a,b"]),
         ("point --uri mongodb://me:secret@h/?authMechanism=X", ["authMechanism", "SCRAM-SHA-256"]),
     ] {
@@ -336,4 +342,80 @@ fn a_server_that_stands_still_for_some_seconds_shows_as_a_dip_and_not_as_a_failu
     assert_eq!(intervals.len(), 6);
     assert!(intervals.iter().any(|interval| longest(interval) > 2e6), "{intervals:?}");
     assert!(intervals.iter().any(|interval| longest(interval) < 2e6), "{intervals:?}");
+}
+
+#[test]
+fn a_reader_of_the_output_that_goes_away_costs_the_lines_and_not_the_results() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    // Both outputs are closed after the first line.
+    let piped = |arguments: &str| {
+        let command = format!(
+            "{{ {} {arguments} 2>&1; echo $? > {1}/code; }} | head -1; cat {1}/code",
+            env!("CARGO_BIN_EXE_pando-bench"),
+            server.folder.path().display()
+        );
+        let output = Command::new("sh").args(["-c", &command]).output().expect("a shell starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.contains("panicked"), "{text}");
+        assert_eq!(text.lines().last(), Some("0"), "{arguments}: {text}");
+        text
+    };
+    let out = server.out();
+    let before = server.files("point").len();
+    piped(&format!(
+        "point --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 --no-ceiling --load no --repeats 2 --uri {} --out {}",
+        server.uri(),
+        out.display()
+    ));
+    assert_eq!(server.files("point").len(), before + 2, "both runs are kept");
+    piped(&format!("compare {0} {0}", out.display()));
+    piped(&format!("report {} --page -", out.display()));
+}
+
+#[test]
+fn a_comparison_cautions_of_caches_and_caps_that_the_tool_or_the_server_knows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = |out: &str, arguments: &[&str]| {
+        let output = tool()
+            .args(
+                "point --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 --no-ceiling"
+                    .split(' '),
+            )
+            .args(arguments)
+            .arg("--out")
+            .arg(folder.path().join(out))
+            .output()
+            .expect("the tool starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let started = |out: &str, megabytes: &str| {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = port.expect("loopback").port();
+        let start = format!(
+            "{} serve --data {{data}} --listen 127.0.0.1:{{port}} --unix-socket none --cache {{cache_bytes}}",
+            support::program::pando().display()
+        );
+        let data = folder.path().join(format!("data-{out}"));
+        let uri = format!("mongodb://127.0.0.1:{port}");
+        let data = data.to_string_lossy();
+        run(out, &["--uri", &uri, "--server-command", &start, "--data-dir", &data, "--cache-mb", megabytes]);
+    };
+    started("small", "64");
+    started("large", "256");
+    // A server that runs already: the tool knows its cache by serverStatus alone.
+    let server = Server::start();
+    run("running", &["--uri", &server.uri()]);
+    let compared = |first: &str, second: &str| {
+        let paths = [first, second].map(|name| folder.path().join(name));
+        let output = tool().arg("compare").args(paths).output().expect("the tool starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let text = compared("small", "large");
+    assert!(text.contains("caution: the cache differs: 64 MB | 256 MB"), "{text}");
+    let text = compared("large", "small");
+    assert!(text.contains("caution: the cache differs: 256 MB | 64 MB"), "the first stands first: {text}");
+    let text = compared("small", "running");
+    assert!(text.contains("caution: the cache differs: 64 MB | ") && !text.contains("unknown"), "{text}");
+    assert!(!compared("small", "small").contains("the cache differs"));
 }

@@ -1,6 +1,6 @@
 //! The arguments for a server that the tool starts itself, for labels, and for profiles.
 
-use super::{flag, option, seconds, value};
+use super::{flag, is_given, option, seconds, value};
 use crate::error::BenchError;
 use crate::launch::caps::{IoCap, parse_bytes};
 use crate::launch::{Caps, Launch, Words};
@@ -9,6 +9,34 @@ use clap::{Arg, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The beginning of the words in a command that stand for the size of the cache.
+pub const CACHE_WORD: &str = "{cache_";
+
+/// Refuses options of a server that the tool starts beside one that runs already: they would be ignored.
+pub fn refuse_without_command(matches: &ArgMatches) -> Result<(), BenchError> {
+    const NOT_CAPPED: &str =
+        "a server that runs already is not capped: give --server-command, or start it in a control group";
+    const NOT_ENDED: &str =
+        "a server that runs already is not started and not ended: give --server-command, or leave this out";
+    const HAS_ITS_CACHE: &str = "a server that runs already has the cache that it was started with: give --server-command, or leave \
+         this out (--label cache=NAME names a cache in reports)";
+    if is_given(matches, "server-command") {
+        return Ok(());
+    }
+    let options = [
+        ("cache-mb", HAS_ITS_CACHE),
+        ("cap", NOT_CAPPED),
+        ("io-cap", NOT_CAPPED),
+        ("server-stop", NOT_ENDED),
+        ("server-ready", NOT_ENDED),
+        ("server-grace", NOT_ENDED),
+    ];
+    match options.into_iter().find(|(name, _)| is_given(matches, name)) {
+        Some((name, cause)) => Err(BenchError::option(name, cause)),
+        None => Ok(()),
+    }
+}
 
 pub fn arguments() -> Vec<Arg> {
     vec![
@@ -60,9 +88,33 @@ pub fn parse_label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The labels beside the figures.
+/// The labels beside the figures: the user's, and for the cache and the caps that this call gives to the
+/// server those that a suite gives to its runs.
 pub fn labels(matches: &ArgMatches) -> BTreeMap<String, String> {
-    matches.get_many::<(String, String)>("label").unwrap_or_default().cloned().collect()
+    let mut labels: BTreeMap<String, String> =
+        matches.get_many::<(String, String)>("label").unwrap_or_default().cloned().collect();
+    let mut add = |name: &str, text: String| {
+        labels.entry(name.to_owned()).or_insert(text);
+    };
+    let cache = if is_given(matches, "embedded-cache") { "embedded-cache" } else { "cache-mb" };
+    if let Some(megabytes) = matches.get_one::<u64>(cache) {
+        add("cache", format!("{megabytes} MB"));
+        add("cache_mb", megabytes.to_string());
+    }
+    let io_cap = as_written(matches, "io-cap");
+    let caps: Vec<String> = as_written(matches, "cap").into_iter().chain(io_cap.clone()).collect();
+    if !caps.is_empty() {
+        add("cap", caps.join(", "));
+    }
+    if let Some(io_cap) = io_cap {
+        add("io_cap", io_cap);
+    }
+    labels
+}
+
+/// The text of an option on the command line.
+fn as_written(matches: &ArgMatches, name: &str) -> Option<String> {
+    Some(matches.get_raw(name)?.next()?.to_string_lossy().into_owned())
 }
 
 /// A server to start, as it was given.
@@ -99,13 +151,7 @@ impl LaunchOptions {
 
     /// The server to start, with words filled in; none if none was given.
     pub fn resolve(&self, uri: &str, folder: Option<&Path>) -> Result<Option<Launch>, BenchError> {
-        let Some(command) = &self.command else {
-            if self.caps.is_none() {
-                return Ok(None);
-            }
-            let cause = "a server that runs already is not capped: give --server-command, or start it in a control group";
-            return Err(BenchError::Option { option: "cap", cause: cause.to_owned() });
-        };
+        let Some(command) = &self.command else { return Ok(None) };
         let mut words = Words::new();
         if let Some(port) = port_of(uri) {
             words = words.with("port", port);
@@ -115,6 +161,10 @@ impl LaunchOptions {
         }
         if let Some(megabytes) = self.cache_mb {
             words = words.with_cache(megabytes);
+            if !command.contains(CACHE_WORD) {
+                let cause = "the command of the server takes no cache: write {cache_mb}, {cache_bytes} or {cache_gb} in it";
+                return Err(BenchError::option("cache-mb", cause));
+            }
         }
         let fill =
             |option, text: &String| words.fill(text).map_err(|cause| BenchError::option(option, cause));
@@ -178,11 +228,30 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_without_a_command_and_an_unknown_word_are_refused() {
-        assert!(matches!(of("--cap;1GB"), Err(BenchError::Option { option: "cap", .. })));
+    fn an_unknown_word_and_a_cache_that_the_command_does_not_take_are_refused() {
         assert!(matches!(
             of("--server-command;s {prot}"),
             Err(BenchError::Option { option: "server-command", .. })
         ));
+        let without = of("--server-command;s {port};--cache-mb;64");
+        assert!(matches!(without, Err(BenchError::Option { option: "cache-mb", .. })));
+    }
+
+    #[test]
+    fn a_cache_and_caps_of_the_call_are_labels_as_those_of_a_suite_and_the_users_stay() {
+        let labels_of = |arguments: &str| {
+            let command = crate::command::point::command();
+            let all = format!("x --server-command {arguments}");
+            let matches = command.try_get_matches_from(all.split_whitespace()).expect("all possible");
+            let labels = labels(&matches).into_iter();
+            labels.map(|(name, text)| format!("{name}={text}")).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(
+            labels_of("s{cache_mb} --cache-mb 64 --cap 400MB --io-cap 200riops"),
+            "cache=64 MB; cache_mb=64; cap=400MB, 200riops; io_cap=200riops"
+        );
+        assert_eq!(labels_of("s --cap 1GB --label cap=mine --label cache=theirs"), "cache=theirs; cap=mine");
+        assert_eq!(labels_of("s"), "");
+        assert_eq!(labels_of("s --embedded-cache 32"), "cache=32 MB; cache_mb=32");
     }
 }

@@ -268,6 +268,13 @@ impl Tally {
         }
     }
 
+    /// The statements of a kind that found what they asked for. Expected misses have a latency, too, and are
+    /// counted apart.
+    pub fn found(&self, kind: &KindTally) -> u64 {
+        let missed = if self.misses == Misses::AreExpected { kind.missed } else { 0 };
+        kind.latencies.count().saturating_sub(missed)
+    }
+
     pub fn add(&mut self, other: Tally) {
         assert_eq!(self.kinds.len(), other.kinds.len(), "workers of one run have the same kinds");
         self.latencies.add(&other.latencies);
@@ -351,6 +358,13 @@ mod tests {
         tally.unit(end(0, Verdict::Missed));
         assert_eq!((tally.done(), tally.missed, tally.kinds[1].missed), (1, 1, 1));
         assert_eq!(tally.kinds[1].latencies.count(), 1);
+        tally.statement(&statement(Verdict::Done), 0, Instant::now());
+        let kind = &tally.kinds[1];
+        assert_eq!(
+            (kind.latencies.count(), tally.found(kind), kind.missed),
+            (2, 1, 1),
+            "a miss has a latency"
+        );
         assert_eq!(tally.kinds[0].latencies.count(), 0);
     }
 

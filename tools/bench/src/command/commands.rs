@@ -67,7 +67,7 @@ fn of_arguments(matches: &ArgMatches) -> Result<Vec<Document>, BenchError> {
     let texts: Vec<&str> = texts.unwrap_or_else(|| {
         // A self-check makes several workloads.
         static SAID: Once = Once::new();
-        SAID.call_once(|| eprintln!("no --command and no --file: each request is {DEFAULT}"));
+        SAID.call_once(|| err_line!("no --command and no --file: each request is {DEFAULT}"));
         vec![DEFAULT]
     });
     let parsed = texts.into_iter().map(|text| {

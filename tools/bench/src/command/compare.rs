@@ -22,11 +22,11 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let side = |name| read(&crate::cli::value::<PathBuf>(call.matches, name));
     let (first, second) = (side("first")?, side("second")?);
     let path = |name| crate::cli::value::<PathBuf>(call.matches, name).display().to_string();
-    println!("first: {}; second: {}; ratio: second by first\n", path("first"), path("second"));
+    out_line!("first: {}; second: {}; ratio: second by first\n", path("first"), path("second"));
     let compared = compare(&first, &second);
-    print!("{}", compared.text);
+    out_text!("{}", compared.text);
     if compared.groups == 0 {
-        eprintln!("nothing can be compared: no run of the one side is like one of the other");
+        err_line!("nothing can be compared: no run of the one side is like one of the other");
         return Ok(ExitCode::from(2));
     }
     Ok(ExitCode::SUCCESS)

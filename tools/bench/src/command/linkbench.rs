@@ -113,7 +113,7 @@ pub fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), Ben
     }
     let settings = Settings::of(properties, cli::value(matches, "nodes"))?;
     if !settings.unused.is_empty() {
-        eprintln!("settings that this tool has no use for: {}", settings.unused.join(", "));
+        err_line!("settings that this tool has no use for: {}", settings.unused.join(", "));
     }
     let options = options(matches, &settings);
     let check = match cli::value::<String>(matches, "verify").as_str() {

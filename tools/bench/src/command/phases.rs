@@ -56,7 +56,7 @@ pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<Fini
     let mut finished = Finished::default();
     for (place, kilobytes) in options.server.readahead_sweep.iter().enumerate() {
         let _readahead = set_readahead(&options.server, *kilobytes)?;
-        println!("\nreadahead {kilobytes} KB");
+        out_line!("\nreadahead {kilobytes} KB");
         let mut options = options.clone();
         if place > 0 && options.load_when == LoadWhen::Always {
             options.load_when = LoadWhen::Never;
@@ -82,7 +82,7 @@ fn set_readahead(options: &ServerOptions, kilobytes: u32) -> Result<Readahead, B
             ));
         }
         (_, false) => {
-            println!(
+            out_line!(
                 "note: files that the server has open keep their readahead: --server-command starts it anew each time"
             );
             let found = find_server(options)?;
@@ -113,7 +113,7 @@ fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<F
         }
         loading.check(&found.target)?;
     }
-    println!("{:<8} {}", workload.name(), workload.summary());
+    out_line!("{:<8} {}", workload.name(), workload.summary());
     let mut finished = Finished::default();
     let mut number = options.first_run;
     for plan in &options.plans {
@@ -157,11 +157,11 @@ fn one_run(
     let counting = counting_of(workload);
     workload.prepare(&found.target)?;
     if let Some(clients) = workload.warm_up(&found.target, plan.clients)? {
-        eprintln!("{}: a pass to warm up", clients_in_words(plan.clients));
+        err_line!("{}: a pass to warm up", clients_in_words(plan.clients));
         let pass = Plan { warmup_s: 0, duration_s: LONGEST_SECONDS, pace: Pace::Closed, ..plan };
         run::run(pass, found.target.address(), clients, counting, None)?;
     }
-    eprintln!(
+    err_line!(
         "{}, {}: {} s of warm-up, {}",
         clients_in_words(plan.clients),
         in_words(plan.pace),
@@ -183,7 +183,7 @@ fn one_run(
     let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
     let status = status::changed_between(&statuses);
-    let settled = settle::settle(&mut found.sources, workload.settle_s())?;
+    let settled = settled(workload, found)?;
     let (sizes, mut sizes_written) = (Some(sizes_of(found)), None);
     if options.server.force_checkpoint {
         let seconds = forced_checkpoint(found.server.as_ref())?;
@@ -218,6 +218,12 @@ fn one_run(
     Ok(file)
 }
 
+/// Waits for an idle server, if the workload does; notes the work that the server has put off even then.
+fn settled(workload: &dyn Workload, found: &mut Found) -> Result<Option<Settled>, BenchError> {
+    let settled = settle::settle(&mut found.sources, workload.settle_s())?;
+    Ok(settled.map(|settled| Settled { owed: deferred_bytes(found.server.as_ref()), ..settled }))
+}
+
 /// The time after the run, for a workload that waits for an idle server.
 fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Settled>) -> Option<String> {
     let done = measured.tally.operations();
@@ -226,7 +232,7 @@ fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Se
 
 fn write_files(workload: &dyn Workload, file: &RunFile, folder: &Path) -> Result<(), BenchError> {
     let path = file.write(folder)?;
-    println!("written  {}", path.display());
+    out_line!("written  {}", path.display());
     let files = workload.csv(&file.figures).into_iter().chain(csv::of_run(&file.figures));
     files.into_iter().try_for_each(|csv| csv.write(&path).map(drop))
 }
@@ -251,6 +257,11 @@ fn sizes_of(found: &Found) -> Sizes {
 /// Has the server write a checkpoint; gives how many seconds it took.
 pub(super) fn forced_checkpoint(server: &dyn Server) -> Result<f64, BenchError> {
     server.force_checkpoint().map(|took| took.as_secs_f64())
+}
+
+/// The work that the server has put off, as far as it says so.
+fn deferred_bytes(server: &dyn Server) -> Option<u64> {
+    server.teller().ok()?.ask().ok()?.behind
 }
 
 /// Asks the server for its checkpoints beside the run; nothing if it does not count them.
@@ -278,8 +289,8 @@ fn in_words(pace: Pace) -> String {
 
 /// Runs against nothing but a null server.
 fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
-    println!("{:<8} {}", workload.name(), workload.summary());
-    println!(
+    out_line!("{:<8} {}", workload.name(), workload.summary());
+    out_line!(
         "server   none: these are the figures of the tool itself, whose null server runs in the same process"
     );
     let mut all_figures = Vec::new();
@@ -293,7 +304,7 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
         .iter()
         .map(|(clients, figures)| Row { clients: *clients, figures, ceiling: None })
         .collect();
-    print!("\n{}", render(&rows));
+    out_text!("\n{}", render(&rows));
     let flagged =
         all_figures.iter().any(|(_, figures)| warnings::is_flagged(figures, workload.misses(), &[]));
     Ok(Finished { runs: Vec::new(), flagged })
@@ -334,7 +345,7 @@ pub(super) fn load(
     found: &mut Found,
     options: &ServerOptions,
 ) -> Result<(), BenchError> {
-    println!("load     {}", loading.summary());
+    out_line!("load     {}", loading.summary());
     let watch = checkpoint_watch(found.server.as_ref())?;
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
     let told = watch.map(Watch::finish).unwrap_or_default();
@@ -361,12 +372,12 @@ pub(super) fn load(
     };
     let figures = Figures::new(&measured, &loading.kinds()).with_told(&told, measured.from);
     let file = found.circumstances.run_file(facts, figures);
-    println!("\nload; an operation is a document, a latency is a batch's");
+    out_line!("\nload; an operation is a document, a latency is a batch's");
     print_results(std::slice::from_ref(&file));
     print_size(found);
     if let Some(folder) = &options.out {
         let path = file.write(folder)?;
-        println!("written  {}", path.display());
+        out_line!("written  {}", path.display());
         let files = [csv::of_load(&file.figures)].into_iter().chain(csv::of_run(&file.figures));
         files.into_iter().try_for_each(|csv| csv.write(&path).map(drop))?;
     }
@@ -377,7 +388,7 @@ pub(super) fn load(
 fn print_size(found: &Found) {
     if let Some(folder) = &found.circumstances.machine.data_folder {
         let FolderSize { allocated_bytes, apparent_bytes } = FolderSize::of(folder);
-        println!(
+        out_line!(
             "size     {} MB on the device, {} MB apparent",
             megabytes(allocated_bytes),
             megabytes(apparent_bytes)
@@ -394,31 +405,31 @@ fn print_results(files: &[RunFile]) {
         .iter()
         .map(|file| Row { clients: row(file).0, figures: &file.figures, ceiling: row(file).1 })
         .collect();
-    print!("\n{}", render(&rows));
-    print!("\nper second, shares in percent of a core\n{}", render_per_second(&rows));
+    out_text!("\n{}", render(&rows));
+    out_text!("\nper second, shares in percent of a core\n{}", render_per_second(&rows));
     for file in files {
         let clients = clients_in_words(file.plan.clients);
         if let Some(kinds) = render_kinds(&file.figures) {
-            print!("\n{clients}, by kind of statement\n{kinds}");
+            out_text!("\n{clients}, by kind of statement\n{kinds}");
         }
-        file.lines.iter().for_each(|line| println!("{line}"));
+        file.lines.iter().for_each(|line| out_line!("{line}"));
         if let Some(line) = dips::steadiness(&file.figures).line() {
-            println!("checkpoints of {clients}: {line}");
+            out_line!("checkpoints of {clients}: {line}");
         }
-        println!("durability of {clients}: {}", file.durability);
+        out_line!("durability of {clients}: {}", file.durability);
         if let Some(line) = file.why.sizes.and_then(|sizes| sizes.line()) {
             // A server that writes its data at checkpoints has less of it in its files.
-            println!("size after {clients}, without a forced checkpoint: {line}");
+            out_line!("size after {clients}, without a forced checkpoint: {line}");
         }
         if let Some(line) = file.why.sizes_written.and_then(|sizes| sizes.line()) {
-            println!("size after a forced checkpoint: {line}");
+            out_line!("size after a forced checkpoint: {line}");
         }
         let notes = file.figures.notes.iter().filter(|(_, count)| **count > 0);
-        notes.for_each(|(name, count)| println!("note: {clients}: {name}: {count}"));
-        file.findings.iter().for_each(|finding| println!("verified: {clients}: {finding}"));
+        notes.for_each(|(name, count)| out_line!("note: {clients}: {name}: {count}"));
+        file.findings.iter().for_each(|finding| out_line!("verified: {clients}: {finding}"));
         if let Some(source) = &file.figures.disk_source {
-            println!("disk I/O of {clients} from {source}");
+            out_line!("disk I/O of {clients} from {source}");
         }
-        file.warnings.iter().for_each(|warning| println!("warning: {clients}: {warning}"));
+        file.warnings.iter().for_each(|warning| out_line!("warning: {clients}: {warning}"));
     }
 }

@@ -5,10 +5,11 @@ use super::Call;
 use super::compare::read;
 use crate::cli::STANDARD_OUTPUT;
 use crate::error::{BenchError, unwritable};
+use crate::report::file::replace_page;
 use crate::report::page::render;
 use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, Command, value_parser};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,10 +48,13 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         None => (path, render(&files, &failed)),
     };
     if path.as_os_str() == STANDARD_OUTPUT {
-        std::io::stdout().write_all(text.as_bytes()).map_err(unwritable("standard output"))?;
-        return Ok(ExitCode::SUCCESS);
+        return match std::io::stdout().write_all(text.as_bytes()) {
+            // The reader has all that it wants.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            written => written.map(|()| ExitCode::SUCCESS).map_err(unwritable("standard output")),
+        };
     }
-    std::fs::write(&path, text).map_err(unwritable(&path))?;
-    println!("written  {}: {}", path.display(), runs_in_words(files.len()));
+    replace_page(&path, &text)?;
+    out_line!("written  {}: {}", path.display(), runs_in_words(files.len()));
     Ok(ExitCode::SUCCESS)
 }

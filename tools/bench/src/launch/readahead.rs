@@ -38,7 +38,7 @@ impl Readahead {
 impl Drop for Readahead {
     fn drop(&mut self) {
         if std::fs::write(&self.file, &self.before).is_err() {
-            eprintln!("could not set {} back to {}", self.file.display(), self.before.trim());
+            err_line!("could not set {} back to {}", self.file.display(), self.before.trim());
         }
     }
 }

@@ -248,7 +248,7 @@ fn doubts(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
         };
         doubts.push(format!("{flagged} of the runs {what}"));
     }
-    let differences = differences::of(&all().collect::<Vec<_>>());
+    let differences = differences::of(&[first, second]);
     doubts.extend(differences.into_iter().map(|difference| difference.text));
     doubts
 }
@@ -348,9 +348,9 @@ mod tests {
         theirs[0].figures.disk_source = Some("/proc/7/io, bytes only".into());
         let Compared { text, .. } = compare(&ours, &theirs);
         for part in [
-            "caution: durability differs: not synced | synced",
-            "caution: the cache differs: 8 GB | none",
-            "caution: the cap differs: 400MB | none",
+            "caution: durability differs: synced | not synced",
+            "caution: the cache differs: 8 GB | unknown",
+            "caution: the cap differs: none | 400MB",
             "caution: the counter of disk figures differs: ",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -365,5 +365,7 @@ mod tests {
         let Compared { text, .. } = compare(&runs(&[100.0]), &others);
         assert!(text.contains("kv, 1 client, closed: only on the second side"), "{text}");
         assert!(text.contains("what was done differs: seed 1 | seed 2\n"), "{text}");
+        let Compared { text, .. } = compare(&others, &runs(&[100.0]));
+        assert!(text.contains("what was done differs: seed 2 | seed 1\n"), "the first comes first: {text}");
     }
 }

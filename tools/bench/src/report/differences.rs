@@ -1,6 +1,7 @@
 //! The conditions in which runs differ that stand beside each other: reasons why their figures do not
 //! compare. Comparisons of two folders and reports of one have the same list.
 
+use super::cache;
 use super::durability::NO_WRITES;
 use super::file::RunFile;
 use super::settings;
@@ -43,30 +44,34 @@ const QUESTIONS: [Question; 7] = [
     (Condition::Durability, "durability", |file| {
         Some(file.durability.clone()).filter(|durability| durability != NO_WRITES && !durability.is_empty())
     }),
-    (Condition::Cache, "the cache", |file| Some(label_or_none(file, "cache"))),
-    (Condition::Cap, "the cap", |file| Some(label_or_none(file, "cap"))),
+    (Condition::Cache, "the cache", |file| Some(cache::in_words(file))),
+    (Condition::Cap, "the cap", |file| {
+        Some(file.labels.get("cap").cloned().unwrap_or_else(|| "none".to_owned()))
+    }),
     (Condition::DiskSource, "the counter of disk figures", |file| {
         file.figures.disk_source.as_deref().map(|source| counted_by(source).to_owned())
     }),
 ];
 
-fn label_or_none(file: &RunFile, name: &str) -> String {
-    file.labels.get(name).cloned().unwrap_or_else(|| "none".to_owned())
-}
-
-/// The conditions in which these runs differ.
-pub fn of(files: &[&RunFile]) -> Vec<Difference> {
+/// The conditions in which these runs differ. Of two sides of a comparison, the values of the first stand
+/// before those of the second.
+pub fn of(sides: &[&[&RunFile]]) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let parameters = settings::differences(files);
+    let parameters = settings::differences(sides);
     if !parameters.is_empty() {
         let text = format!("what was done differs: {}", parameters.join("; "));
         differences.push(Difference { condition: Condition::Work, text });
     }
+    let all = sides.concat();
     for (condition, name, value) in QUESTIONS {
-        let values: BTreeSet<String> = files.iter().filter_map(|file| value(file)).collect();
-        if values.len() > 1 {
-            let values: Vec<String> = values.into_iter().collect();
-            let text = format!("{name} differs: {}", values.join(" | "));
+        let values = sides.iter().map(|side| side.iter().filter_map(|file| value(file)).collect());
+        let values: Vec<BTreeSet<String>> = values.collect();
+        let differs = match condition {
+            Condition::Cache => cache::differ(&all),
+            _ => values.iter().flatten().collect::<BTreeSet<_>>().len() > 1,
+        };
+        if differs {
+            let text = format!("{name} differs: {}", settings::in_order_of_sides(values));
             differences.push(Difference { condition, text });
         }
     }
@@ -87,7 +92,7 @@ pub fn within(files: &[RunFile]) -> Vec<String> {
         let mut groups: BTreeMap<String, Vec<&RunFile>> = BTreeMap::new();
         files.iter().for_each(|file| groups.entry(name_of(file)).or_default().push(file));
         for (name, files) in groups {
-            let asked = of(&files).into_iter().filter(|found| conditions.contains(&found.condition));
+            let asked = of(&[&files]).into_iter().filter(|found| conditions.contains(&found.condition));
             asked.for_each(|found| names.entry(found.text).or_default().push(name.clone()));
         }
     };
@@ -111,7 +116,7 @@ mod tests {
     #[test]
     fn every_condition_in_which_runs_differ_is_named() {
         let (mut first, mut second) = (of_server("a", 100), of_server("b", 1000));
-        assert_eq!(of(&[&first, &first]), []);
+        assert_eq!(of(&[&[&first, &first]]), []);
         second.plan.duration_s = 60;
         second.machine.cores += 1;
         (first.machine.read_ahead_kb, second.machine.read_ahead_kb) = (Some(8), Some(128));
@@ -121,22 +126,23 @@ mod tests {
         }
         first.figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
         second.figures.disk_source = Some("/proc/7/io, bytes only".into());
-        let texts: Vec<String> = of(&[&first, &second]).into_iter().map(|found| found.text).collect();
+        let found = of(&[&[&first], &[&second]]);
+        let texts: Vec<String> = found.into_iter().map(|found| found.text).collect();
         for part in [
             "what was done differs: batch 100 | batch 1000",
             "the window differs: 2 s | 60 s",
             "the machine differs: ",
-            "readahead differs: 128 KB | 8 KB",
-            "durability differs: not synced | synced",
-            "the cache differs: 8 GB | none",
-            "the cap differs: 16 GB | none",
+            "readahead differs: 8 KB | 128 KB",
+            "durability differs: synced | not synced",
+            "the cache differs: unknown | 8 GB",
+            "the cap differs: none | 16 GB",
             "the counter of disk figures differs: ",
         ] {
             assert!(texts.iter().any(|text| text.starts_with(part)), "{part}: {texts:?}");
         }
         second.durability = NO_WRITES.into();
         let differs = |found: &Difference| found.condition == Condition::Durability;
-        assert!(!of(&[&first, &second]).iter().any(differs), "who writes nothing promises nothing");
+        assert!(!of(&[&[&first], &[&second]]).iter().any(differs), "who writes nothing promises nothing");
     }
 
     #[test]

@@ -60,6 +60,7 @@ mod tests {
             replica_set: None,
             wire_version: None,
             settings: settings.map(str::to_owned),
+            cache_bytes: None,
         }
     }
 

@@ -94,9 +94,9 @@ pub struct LatencyFigures {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct KindFigures {
     pub name: String,
-    /// Statements that count as done.
+    /// Statements that found what they asked for.
     pub done: u64,
-    /// Those that did not find what they asked for.
+    /// Those that did not. Where misses are part of the work, they are in the latencies and in the rate.
     pub missed: u64,
     pub failed: u64,
     pub latency_us: LatencyFigures,
@@ -198,7 +198,7 @@ impl Figures {
         let usage = usage.as_ref();
         let of_kind = |(name, kind): (&String, &KindTally)| KindFigures {
             name: name.clone(),
-            done: kind.latencies.count(),
+            done: tally.found(kind),
             missed: kind.missed,
             failed: kind.failed,
             latency_us: LatencyFigures::of(&kind.latencies),

@@ -4,7 +4,7 @@ use super::Finding;
 use super::settings::tell_apart;
 use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
-use crate::error::{BenchError, make_folder, read_text, unreadable};
+use crate::error::{BenchError, make_folder, read_text, unreadable, unwritable};
 use crate::run::Plan;
 use crate::target::ServerFacts;
 use crate::target::uri::without_login;
@@ -219,6 +219,20 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), BenchError> {
     })
 }
 
+/// Writes a page that may be there already: it stays whole until the new one is. A path that is no file, such
+/// as /dev/stdout or a pipe, is written to and never replaced.
+pub fn replace_page(path: &Path, text: &str) -> Result<(), BenchError> {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() => {
+            // A link to a page stays one.
+            let real = path.canonicalize().map_err(unwritable(path))?;
+            write_whole(&real, text)
+        }
+        Ok(_) => std::fs::write(path, text).map_err(unwritable(path)),
+        Err(_) => write_whole(path, text),
+    }
+}
+
 impl Circumstances {
     pub fn run_file(&self, facts: RunFacts, figures: Figures) -> RunFile {
         let flagged = warnings::is_flagged(&figures, facts.misses, &facts.findings);
@@ -300,6 +314,7 @@ pub(crate) mod tests {
             replica_set: None,
             wire_version: None,
             settings: None,
+            cache_bytes: None,
         };
         Circumstances {
             server_address: "127.0.0.1:1".to_owned(),
@@ -343,6 +358,22 @@ pub(crate) mod tests {
         let files = RunFile::read_folder(folder.path()).expect("they are whole");
         assert_eq!(files.len(), 2);
         assert_eq!((files[0].figures.rate, files[0].plan.clients), (5.0, 4));
+    }
+
+    #[test]
+    fn a_page_is_replaced_as_a_whole_and_what_is_no_file_is_written_to() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (page, old, link) =
+            (folder.path().join("a.html"), folder.path().join("old"), folder.path().join("link"));
+        replace_page(&page, "before").expect("it is writable");
+        std::fs::hard_link(&page, &old).expect("of one file system");
+        std::os::unix::fs::symlink(&page, &link).expect("it is writable");
+        replace_page(&link, "after").expect("it is writable");
+        let read = |path: &Path| std::fs::read_to_string(path).expect("it is there");
+        assert_eq!((read(&page), read(&old)), ("after".to_owned(), "before".to_owned()));
+        assert!(link.is_symlink(), "the link stays");
+        replace_page(Path::new("/dev/null"), "nothing").expect("it is writable");
+        assert!(!Path::new("/dev/null").is_file(), "a device stays one");
     }
 
     #[test]

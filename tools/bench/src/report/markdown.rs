@@ -4,10 +4,11 @@
 use super::durability::NO_WRITES;
 use super::failed_cells::{self, FailedCell};
 use super::file::RunFile;
-use super::page::plain_server_name;
+use super::page::{plain_server_name, state};
 use super::posts::posts;
 use super::warnings::CEILING_SHARE_MAX;
-use super::{FLAGGED, clients_in_words, differences, flagged_in_words, median_in_words};
+use super::{FLAGGED, clients_in_words, differences, flagged_in_words, median_in_words, runs_in_words};
+use pando_measuring::number::number;
 use pando_measuring::table;
 use std::fmt::Write as _;
 
@@ -70,6 +71,7 @@ fn environment(files: &[RunFile]) -> String {
         known(&machine.file_system),
         first.tool_version
     );
+    text.push_str("Figures are medians of the runs of a row; one without a number of runs is of one run.\n");
     for scaled in in_order(files.iter().filter_map(|file| file.labels.get("scaled").cloned())) {
         let _ = writeln!(text, "Scaled down: {scaled}.");
     }
@@ -85,13 +87,19 @@ fn environment(files: &[RunFile]) -> String {
     text
 }
 
-/// The run's name, its clients, its cache where that is known, and the settings that tell it from others.
+/// The run's name, its state, its clients, its cache where that is known, and the settings that tell it from
+/// others.
 fn row_name(file: &RunFile) -> String {
     let mut name = file.workload.clone();
     if let Some(label) = file.labels.get("run").filter(|label| !file.workload.starts_with(*label)) {
         name = label.clone();
     }
     if !file.workload.ends_with(" load") {
+        let state = state(file);
+        let is_apart = |settings: &String| settings.split(", ").any(|setting| setting == state);
+        if state != "-" && !file.settings_apart.as_ref().is_some_and(is_apart) {
+            let _ = write!(name, ", {state}");
+        }
         let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
         if let Some(cache) = file.labels.get("cache") {
             let _ = write!(name, ", {cache}");
@@ -113,11 +121,26 @@ fn in_order(values: impl Iterator<Item = String>) -> Vec<String> {
     seen
 }
 
-/// The median rate, and marks behind it: client-bound, and how many runs are flagged and have no part in it.
+/// The rates of several runs from the lowest to the highest, and their number; nothing of one run.
+fn spread(files: &[&RunFile]) -> Option<String> {
+    let rates = files.iter().filter(|file| !file.flagged).map(|file| file.figures.rate);
+    let (mut least, mut most, mut runs) = (f64::INFINITY, 0.0_f64, 0);
+    for rate in rates {
+        (least, most, runs) = (least.min(rate), most.max(rate), runs + 1);
+    }
+    let in_words = || format!("{} to {}, {}", number(least), number(most), runs_in_words(runs));
+    (runs > 1).then(in_words)
+}
+
+/// The median rate, and marks behind it: its spread and runs, client-bound, and how many runs are flagged and
+/// have no part in it.
 fn rate_with_marks(files: &[&RunFile]) -> String {
     let mut text = median_in_words(files, |file| Some(file.figures.rate));
     if text == FLAGGED {
         return format!("**{FLAGGED}**");
+    }
+    if let Some(spread) = spread(files) {
+        let _ = write!(text, " ({spread})");
     }
     let is_bound = |file: &&RunFile| {
         let bound = |ceiling: f64| ceiling > 0.0 && file.figures.rate > ceiling * CEILING_SHARE_MAX;
@@ -166,6 +189,7 @@ fn doubts(files: &[RunFile]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::failed_cells::tests::failed;
+    use super::super::settings::tell_apart;
     use super::super::verdicts::tests::run;
     use super::*;
 
@@ -210,12 +234,30 @@ mod tests {
         runs[2].flagged = true;
         runs[2].figures.per_operation.server_cpu_us = Some(5.0);
         let text = render(&runs);
-        assert!(text.contains("| kv, 4 clients, 512 MB | 105 (**1 of 3 flagged**) |"), "{text}");
+        assert!(
+            text.contains("| kv, 4 clients, 512 MB | 105 (100 to 110, 2 runs) (**1 of 3 flagged**) |"),
+            "{text}"
+        );
         assert!(
             text.contains("| kv, 4 clients, 512 MB | flagged |"),
             "the only run with such a figure: {text}"
         );
         assert!(!text.contains("9000"), "{text}");
+    }
+
+    #[test]
+    fn states_runs_and_spreads_are_told_as_on_the_page() {
+        let mut runs = [100.0, 110.0, 90.0, 500.0].map(|rate| run("kv", "InnoDB", "512 MB", rate)).to_vec();
+        runs[..3]
+            .iter_mut()
+            .for_each(|run| drop(run.labels.insert("state".into(), "cold: all of it".into())));
+        runs[3].labels.insert("state".into(), "warm: a warm-up before the window".into());
+        let text = render(&runs);
+        assert!(text.contains("| kv, cold, 4 clients, 512 MB | 100 (90 to 110, 3 runs) |"), "{text}");
+        assert!(text.contains("| kv, warm, 4 clients, 512 MB | 500 |"), "{text}");
+        tell_apart(&mut runs);
+        let text = render(&runs);
+        assert!(text.contains("| kv, 4 clients, 512 MB, cold | 100"), "said once: {text}");
     }
 
     #[test]

@@ -125,14 +125,21 @@ fn shown(path: &str, setting: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> 
 }
 
 /// The parameters in which some runs differ, each with its values: `docs 200 | docs 5000`. The server and the
-/// durability are told apart from these.
-pub fn differences(files: &[&RunFile]) -> Vec<String> {
-    differences_in(files, |path| !matches!(name_of(path).as_str(), "engine" | "endpoints" | "durability"))
+/// durability are told apart from these. Of two sides of a comparison, the values of the first come first.
+pub fn differences(sides: &[&[&RunFile]]) -> Vec<String> {
+    differences_in(sides, |path| !matches!(name_of(path).as_str(), "engine" | "endpoints" | "durability"))
 }
 
 /// The same, of the data only: how much there is, of which shape, under which indexes.
 pub fn data_differences(files: &[&RunFile]) -> Vec<String> {
-    differences_in(files, is_of_the_data)
+    differences_in(&[files], is_of_the_data)
+}
+
+/// The values of each side, in order of the sides.
+pub fn in_order_of_sides(sides: Vec<BTreeSet<String>>) -> String {
+    let within = if sides.len() > 1 { " and " } else { " | " };
+    let of_side = |side: BTreeSet<String>| side.into_iter().collect::<Vec<_>>().join(within);
+    sides.into_iter().map(of_side).collect::<Vec<_>>().join(" | ")
 }
 
 /// Whether a parameter says what the data is. Where it is, how it came there and by which draws does not make
@@ -145,26 +152,23 @@ fn is_of_the_data(path: &str) -> bool {
     ROOTS.contains(&first) && !NO_PART.contains(&last)
 }
 
-fn differences_in(files: &[&RunFile], is_asked: impl Fn(&str) -> bool) -> Vec<String> {
+fn differences_in(sides: &[&[&RunFile]], is_asked: impl Fn(&str) -> bool) -> Vec<String> {
     let parameters = |file: &&RunFile| {
         let mut settings = Settings::new();
         add_parameters(&file.parameters, "", &mut settings);
         settings.retain(|path, _| is_asked(path));
         settings
     };
-    let all: Vec<Settings> = files.iter().map(parameters).collect();
+    let by_side: Vec<Vec<Settings>> =
+        sides.iter().map(|side| side.iter().map(parameters).collect()).collect();
+    let all = by_side.concat();
     let values = values(&all);
     let of_path = |path: &String| {
-        let mut shown: Vec<String> = values
-            .get(path.as_str())
-            .into_iter()
-            .flatten()
-            .map(|value| shown(path, value, &values))
-            .collect();
-        if all.iter().any(|settings| !settings.contains_key(path)) {
-            shown.push(format!("no {}", name_of(path)));
-        }
-        shown.join(" | ")
+        let shown = |settings: &Settings| match settings.get(path) {
+            Some(value) => shown(path, value, &values),
+            None => format!("no {}", name_of(path)),
+        };
+        in_order_of_sides(by_side.iter().map(|side| side.iter().map(shown).collect()).collect())
     };
     let mut differences: Vec<String> =
         differing(&all.iter().collect::<Vec<_>>()).iter().map(of_path).collect();
@@ -262,7 +266,8 @@ mod tests {
             of_server("a", json!({ "data": { "docs": 5000, "collections": 2 } })),
         ];
         let all: Vec<&RunFile> = files.iter().collect();
-        assert_eq!(differences(&all), ["docs 200 | docs 5000", "seed 1 | no seed"]);
-        assert_eq!(differences(&all[..1]), Vec::<String>::new());
+        assert_eq!(differences(&[&all]), ["docs 200 | docs 5000", "no seed | seed 1"]);
+        assert_eq!(differences(&[&all[1..], &all[..1]]), ["docs 5000 | docs 200", "no seed | seed 1"]);
+        assert_eq!(differences(&[&all[..1]]), Vec::<String>::new());
     }
 }

@@ -133,13 +133,13 @@ pub const COLUMNS: [Column; 22] = [
     Column {
         heading: ["rKB", "/op"],
         unit: Unit::Amount,
-        meaning: "kilobytes read from the device an operation",
+        meaning: "kilobytes (of 1,024 bytes) read from the device an operation",
         value: |row| row.figures.per_operation.read_kb,
     },
     Column {
         heading: ["wKB", "/op"],
         unit: Unit::Amount,
-        meaning: "kilobytes written to the device an operation",
+        meaning: "kilobytes (of 1,024 bytes) written to the device an operation",
         value: |row| row.figures.per_operation.written_kb,
     },
     Column {
@@ -245,13 +245,13 @@ pub const PER_SECOND: [Column; 15] = [
     Column {
         heading: ["rKB", "/s"],
         unit: Unit::Amount,
-        meaning: "kilobytes read from the device",
+        meaning: "kilobytes (of 1,024 bytes) read from the device",
         value: |row| row.figures.per_second.read_kb,
     },
     Column {
         heading: ["wKB", "/s"],
         unit: Unit::Amount,
-        meaning: "kilobytes written to the device",
+        meaning: "kilobytes (of 1,024 bytes) written to the device",
         value: |row| row.figures.per_second.written_kb,
     },
     Column {

@@ -23,6 +23,9 @@ pub struct Settled {
     pub is_idle: bool,
     /// Bytes that the server's process wrote meanwhile, where that is counted.
     pub written: Option<u64>,
+    /// Bytes of work that the server says it has put off, and still owes then. A server may be idle and owe
+    /// work: buffers of a tree are flushed by later inserts.
+    pub owed: Option<u64>,
 }
 
 /// Waits until the server is idle, so many seconds at most; nothing if its process is not here.
@@ -44,7 +47,7 @@ pub fn settle(sources: &mut Sources, most_s: u32) -> Result<Option<Settled>, Ben
     }
     let seconds = (sources.between(&first, &last).seconds - f64::from(idle_s)).max(0.0);
     let written = sources.written_by_server(&first, &last);
-    Ok(Some(Settled { seconds, is_idle: idle_s == IDLE_S, written }))
+    Ok(Some(Settled { seconds, is_idle: idle_s == IDLE_S, written, owed: None }))
 }
 
 fn is_idle(usage: &Usage, written: Option<u64>) -> bool {
@@ -60,8 +63,11 @@ impl Settled {
             format!(", {:.3} KB more written for each", bytes as f64 / 1024.0 / done.max(1) as f64)
         });
         let ended = if self.is_idle { "idle" } else { "not yet idle, when the waiting ended," };
+        let owed = self.owed.filter(|bytes| *bytes > 0).map_or_else(String::new, |bytes| {
+            format!("; {:.1} MB of deferred work are still owed, and not in this rate", bytes as f64 / 1e6)
+        });
         format!(
-            "to the last insert: {:.0} {operations}/s; {ended} after {:.0} s more: {:.0} {operations}/s{written}",
+            "to the last insert: {:.0} {operations}/s; {ended} after {:.0} s more: {:.0} {operations}/s{written}{owed}",
             rate(seconds),
             self.seconds,
             rate(seconds + self.seconds)
@@ -99,10 +105,13 @@ mod tests {
 
     #[test]
     fn the_rate_to_idle_counts_what_was_owed() {
-        let settled = Settled { seconds: 10.0, is_idle: true, written: Some(1024 * 2000) };
+        let mut settled = Settled { seconds: 10.0, is_idle: true, written: Some(1024 * 2000), owed: Some(0) };
         assert_eq!(
             settled.line("documents", 1000, 10.0),
             "to the last insert: 100 documents/s; idle after 10 s more: 50 documents/s, 2.000 KB more written for each"
         );
+        settled.owed = Some(12_340_000);
+        let line = settled.line("documents", 1000, 10.0);
+        assert!(line.ends_with("; 12.3 MB of deferred work are still owed, and not in this rate"), "{line}");
     }
 }

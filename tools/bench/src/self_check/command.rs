@@ -56,7 +56,7 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
             ("open-loop", _) => open_loop::check(effort)?,
             _ => seed::check()?,
         };
-        println!("{part:<10} {} {text}", if holds { "holds    " } else { "DOES NOT " });
+        out_line!("{part:<10} {} {text}", if holds { "holds    " } else { "DOES NOT " });
         all_hold &= holds;
     }
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::from(1) })

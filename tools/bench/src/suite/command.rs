@@ -2,10 +2,11 @@
 
 use super::conduct::{Conductor, Places};
 use super::file::{ServerEntry, Suite, program};
+use super::folder_lock::FolderLock;
 use crate::cli;
 use crate::command::Call;
-use crate::error::{BenchError, unreadable, unwritable};
-use crate::report::file::RunFile;
+use crate::error::{BenchError, make_folder, unreadable};
+use crate::report::file::{RunFile, replace_page};
 use crate::report::page::render;
 use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -73,19 +74,20 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         suite.note_builds(&names, &places.programs);
     }
     check(&suite, &places, call)?;
-    println!("suite    {}: {}", suite.name, suite.about);
+    out_line!("suite    {}: {}", suite.name, suite.about);
     if let Some(scaled) = &suite.scaled {
-        println!("scaled   {scaled}");
+        out_line!("scaled   {scaled}");
     }
     let cells = suite.cells();
     if matches.get_flag("check") {
         let times = if suite.repeats > 1 { format!(", {} times", suite.repeats) } else { String::new() };
         for cell in cells.iter().filter(|cell| cell.repeat == 1) {
-            println!("  {}{times}: {}", cell.name(), cell.arguments().join(" "));
+            out_line!("  {}{times}: {}", cell.name(), cell.arguments().join(" "));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    println!("results  {}, {} cells", places.out.display(), cells.len());
+    out_line!("results  {}, {} cells", places.out.display(), cells.len());
+    let _locks = lock(&places)?;
     let conducted = Conductor::new(&suite, &whole.cells(), &places)?.conduct();
     // Also after an interruption: what there is can be looked at.
     write_reports(&places.out)?;
@@ -93,8 +95,24 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     if outcome.failed > 0 {
         return Err(BenchError::Suite { failed: outcome.failed, all: cells.len() });
     }
-    println!("all {} cells are done, {} of them flagged", outcome.done, outcome.flagged);
+    out_line!("all {} cells are done, {} of them flagged", outcome.done, outcome.flagged);
     Ok(if outcome.flagged > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Keeps other calls away from the results and from the servers' data, which `--stores` may have put
+/// elsewhere.
+fn lock(places: &Places) -> Result<Vec<FolderLock>, BenchError> {
+    let mut locks = Vec::new();
+    let mut seen = Vec::new();
+    for (folder, option) in [(&places.out, "out"), (&places.data, "stores")] {
+        make_folder(folder)?;
+        let real = folder.canonicalize().map_err(unreadable(folder))?;
+        if !seen.contains(&real) {
+            locks.push(FolderLock::take(folder, option)?);
+            seen.push(real);
+        }
+    }
+    Ok(locks)
 }
 
 /// The checks that need no server.
@@ -133,8 +151,8 @@ fn write_reports(out: &Path) -> Result<(), BenchError> {
         [("report.html", render(&files, &failed)), ("tables.md", markdown::render(&files, &failed))];
     for (name, text) in reports {
         let path = out.join(name);
-        std::fs::write(&path, text).map_err(unwritable(&path))?;
-        println!("report   {}: {}", path.display(), runs_in_words(files.len()));
+        replace_page(&path, &text)?;
+        out_line!("report   {}: {}", path.display(), runs_in_words(files.len()));
     }
     Ok(())
 }

@@ -119,13 +119,13 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             interrupt::check()?;
-            println!("[{}/{}] {}; {}", place + 1, cells.len(), cell.name(), self.left(&cells[place..]));
+            out_line!("[{}/{}] {}; {}", place + 1, cells.len(), cell.name(), self.left(&cells[place..]));
             match self.measure(cell) {
                 Ok(done) => {
                     outcome.done += 1;
                     outcome.flagged += usize::from(done.flagged);
                     let flag = if done.flagged { ", FLAGGED: no measurement" } else { "" };
-                    println!("        done in {}{flag}", in_words(done.seconds));
+                    out_line!("        done in {}{flag}", in_words(done.seconds));
                     self.kept.done.insert(cell.key(), done);
                     self.kept.moving.clear();
                     self.keep()?;
@@ -135,7 +135,7 @@ impl<'a> Conductor<'a> {
                 Err(error) => {
                     outcome.failed += 1;
                     let cause = with_causes(&error);
-                    println!("        FAILED: {cause}");
+                    out_line!("        FAILED: {cause}");
                     let (server, run) = (cell.server.name.clone(), cell.run.name().to_owned());
                     self.kept.failed.insert(cell.key(), FailedCell { server, run, cause });
                     self.kept.forget_unfinished();
@@ -241,7 +241,7 @@ impl<'a> Conductor<'a> {
             return Ok(Duration::ZERO);
         }
         let began = Instant::now();
-        println!("        loading");
+        out_line!("        loading");
         let cache = cell.server.load_cache.clone().unwrap_or_else(|| cell.cache.clone());
         let loader = Cell { cache, ..cell.clone() };
         self.start(&loader)?;
@@ -415,11 +415,7 @@ impl<'a> Conductor<'a> {
         labels.extend(self.suite.scaled.clone().map(|scaled| ("scaled", scaled)));
         labels.extend(cell.server.durability.clone().map(|durability| ("durability", durability)));
         labels.extend(cell.cache.io_cap.clone().map(|io_cap| ("io_cap", io_cap)));
-        let caps = [cell.cache.cap.clone(), cell.cache.io_cap.clone()];
-        let caps: Vec<String> = caps.into_iter().flatten().collect();
-        if !caps.is_empty() {
-            labels.push(("cap", caps.join(", ")));
-        }
+        labels.extend(cell.cache.caps().map(|caps| ("cap", caps)));
         labels
     }
 
@@ -482,7 +478,7 @@ impl<'a> Conductor<'a> {
 impl Drop for Conductor<'_> {
     fn drop(&mut self) {
         if self.stop().is_err() {
-            eprintln!("{} could not be written", self.places.out.display());
+            err_line!("{} could not be written", self.places.out.display());
         }
     }
 }

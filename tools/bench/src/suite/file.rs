@@ -1,11 +1,12 @@
 //! The file of a suite, and the checks of it before anything starts.
 
+use super::caches::CacheEntry;
 use crate::error::{BenchError, read_text};
 use crate::launch::Words;
 use crate::launch::caps::{IoCap, parse_bytes};
 use crate::report::posts::posts;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -75,17 +76,6 @@ pub struct ServerEntry {
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct CacheEntry {
-    /// The engine's cache, in 10^6 bytes.
-    pub mb: u64,
-    pub cap: Option<String>,
-    pub io_cap: Option<String>,
-    /// Its name in results [the size].
-    pub name: Option<String>,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct RunEntry {
     /// Its name in results [the workload].
     pub name: Option<String>,
@@ -129,12 +119,6 @@ impl RunEntry {
     }
 }
 
-impl CacheEntry {
-    pub fn name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| format!("{} MB", self.mb))
-    }
-}
-
 impl Suite {
     /// Keeps only these servers.
     pub fn keep_servers(&mut self, names: &[String]) -> Result<(), BenchError> {
@@ -146,17 +130,6 @@ impl Suite {
         }
         self.servers.retain(|server| names.contains(&server.name));
         Ok(())
-    }
-
-    /// Leaves the caps out, and says so in every result.
-    pub fn without_caps(&mut self) {
-        for cache in self.servers.iter_mut().flat_map(|server| &mut server.caches) {
-            cache.cap = None;
-            cache.io_cap = None;
-        }
-        let scaled = self.scaled.take().map_or_else(String::new, |scaled| scaled + "; ");
-        self.scaled =
-            Some(scaled + "without the suite's caps: the page cache is as large as the machine's memory");
     }
 
     /// Notes the builds of the programs of these servers, as far as they are there.
@@ -179,12 +152,12 @@ impl Suite {
 
     fn parse(text: &str, path: &Path) -> Result<Suite, BenchError> {
         let wrong = |line, cause| BenchError::FileForm { path: path.to_owned(), line, cause };
-        let suite: Suite = toml::from_str(text).map_err(|error| {
+        let mut suite: Suite = toml::from_str(text).map_err(|error| {
             let before = error.span().map_or(0, |span| span.start);
             let line = text[..before.min(text.len())].matches('\n').count() + 1;
             wrong(line, error.message().to_owned())
         })?;
-        suite.check().map_err(|cause| wrong(0, cause))?;
+        suite.name_caches().and_then(|()| suite.check()).map_err(|cause| wrong(0, cause))?;
         Ok(suite)
     }
 
@@ -223,8 +196,11 @@ impl Suite {
             }
         }
         for name in run.caches.iter().flatten() {
-            if !self.servers.iter().flat_map(|server| &server.caches).any(|cache| cache.name() == *name) {
-                return Err(format!("no server has a cache `{name}`"));
+            let all: BTreeSet<String> =
+                self.servers.iter().flat_map(|server| &server.caches).map(CacheEntry::name).collect();
+            if !all.contains(name) {
+                let all: Vec<String> = all.into_iter().collect();
+                return Err(format!("no server has a cache `{name}`; there are: {}", all.join("; ")));
             }
         }
         for taken in [
@@ -236,7 +212,11 @@ impl Suite {
             "load",
             "data-dir",
             "server-command",
+            "server-stop",
+            "cache-mb",
+            "embedded-cache",
             "cap",
+            "io-cap",
             "label",
         ] {
             if run.arguments.contains_key(taken) {

@@ -114,7 +114,7 @@ impl Kept {
             cause: format!("{error}; remove it to begin anew"),
         })?;
         if kept.server.take().is_some_and(|server| server.end(END_WITHIN)) {
-            println!("a server that an earlier call left behind was ended");
+            out_line!("a server that an earlier call left behind was ended");
         }
         for file in std::mem::take(&mut kept.moving) {
             // It may not have been moved yet.

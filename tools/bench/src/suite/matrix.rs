@@ -1,7 +1,8 @@
 //! The cells of a suite, in an order with few loads and few starts of servers: by server, cache, run,
 //! clients, repeat.
 
-use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
+use super::caches::CacheEntry;
+use super::file::{RunEntry, ServerEntry, State, Suite, as_arguments};
 use crate::command::SUBJECTS;
 use crate::error::BenchError;
 use crate::report::clients_in_words;

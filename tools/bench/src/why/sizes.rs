@@ -11,8 +11,8 @@ use std::path::Path;
 const ITS_OWN: [&str; 3] = ["admin", "local", "config"];
 /// Folders and beginnings of files that hold a log: mongod's journal, Pando's log, InnoDB's redo log, MySQL's
 /// binary log, RocksDB's.
-const LOGS: [&str; 8] =
-    ["journal", "log", "#innodb_redo", "ib_logfile", "binlog.", "mysql-bin.", "aria_log", ".rocksdb"];
+const LOGS: [&str; 9] =
+    ["journal", "wal", "log", "#innodb_redo", "ib_logfile", "binlog.", "mysql-bin.", "aria_log", ".rocksdb"];
 
 /// Sizes in bytes; nothing where the server does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -116,8 +116,10 @@ mod tests {
         std::fs::create_dir(folder.path().join("journal")).expect("it is empty");
         std::fs::write(folder.path().join("journal/one"), [1; 8192]).expect("writable");
         std::fs::write(folder.path().join("ib_logfile0"), [1; 8192]).expect("writable");
+        std::fs::create_dir(folder.path().join("wal")).expect("it is empty");
+        std::fs::write(folder.path().join("wal/00000005.wal"), [1; 8192]).expect("writable");
         std::fs::write(folder.path().join("login.txt"), [1; 8192]).expect("writable");
-        let found = log_bytes(folder.path()).expect("two logs");
-        assert!((16_384..40_000).contains(&found), "{found}");
+        let found = log_bytes(folder.path()).expect("three logs");
+        assert!((24_576..60_000).contains(&found), "{found}");
     }
 }

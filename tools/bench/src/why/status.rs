@@ -38,6 +38,15 @@ fn numbers(reply: &Document, status: &mut Status) {
     }
 }
 
+/// The size of the cache, where the server tells it: MongoDB, and each engine of Pando that has a cache.
+pub fn cache_bytes(status: &Status) -> Option<u64> {
+    let is_it = |path: &str| {
+        path == "wiredTiger.cache.maximum bytes configured" || path.ends_with(".cache.limit_bytes")
+    };
+    let (_, bytes) = status.iter().find(|(path, _)| is_it(path))?;
+    (*bytes > 0.0).then_some(*bytes as u64)
+}
+
 fn flatten(document: &Document, above: &str, depth: usize, status: &mut Status) {
     for (name, value) in document.iter() {
         if depth == 0 && CLOCKS.contains(&name) || depth > DEPTH_MAX {
@@ -93,6 +102,16 @@ mod tests {
         assert_eq!(paths(&reply), ["betree.cache.hits", "pando.rangedScans.scans"]);
         reply.remove("betree");
         assert_eq!(paths(&reply), ["pando.engine.cache.hits", "pando.rangedScans.scans"]);
+    }
+
+    #[test]
+    fn the_size_of_a_cache_is_that_of_mongodb_or_of_pandos_engine() {
+        let told = |paths: &[(&str, f64)]| {
+            cache_bytes(&paths.iter().map(|(path, bytes)| ((*path).to_owned(), *bytes)).collect())
+        };
+        assert_eq!(told(&[("wiredTiger.cache.maximum bytes configured", 64e6)]), Some(64_000_000));
+        assert_eq!(told(&[("betree.cache.hits", 5.0), ("betree.cache.limit_bytes", 32e6)]), Some(32_000_000));
+        assert_eq!(told(&[("opcounters.query", 7.0)]), None);
     }
 
     #[test]

@@ -271,7 +271,7 @@ impl Workload for LinkBench {
         store.check_contents()?;
         let ended = store.recover()?;
         if ended > 0 {
-            eprintln!("{ended} writes that an interrupted run left half done were ended");
+            err_line!("{ended} writes that an interrupted run left half done were ended");
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
+use crate::report::figures::KindFigures;
 use std::fmt::Write as _;
 
 /// The bucket of a latency: from and to, in milliseconds.
@@ -22,9 +23,14 @@ pub fn bucket(ms: f64) -> (f64, f64) {
     (place * width, (place + 1.0) * width)
 }
 
+/// The original counts a request that finds nothing as any other.
+fn requests(kind: &KindFigures) -> u64 {
+    kind.done + kind.missed
+}
+
 pub fn lines(figures: &Figures) -> Vec<String> {
     let mut lines = Vec::new();
-    for kind in figures.kinds.iter().filter(|kind| kind.done > 0) {
+    for kind in figures.kinds.iter().filter(|kind| requests(kind) > 0) {
         let latency = &kind.latency_us;
         let percentiles = [
             ("p25", latency.p25),
@@ -33,7 +39,7 @@ pub fn lines(figures: &Figures) -> Vec<String> {
             ("p95", latency.p95),
             ("p99", latency.p99),
         ];
-        let mut line = format!("{} count = {} ", kind.name, kind.done);
+        let mut line = format!("{} count = {} ", kind.name, requests(kind));
         for (name, us) in percentiles {
             let (from, to) = bucket(us / 1e3);
             let _ = write!(line, " {name} = [{},{}]ms ", short(from), short(to));
@@ -52,9 +58,9 @@ pub fn lines(figures: &Figures) -> Vec<String> {
 pub fn stats(figures: &Figures) -> String {
     let mut text =
         "op,count,p25_low,p25_high,p50_low,p50_high,p75_low,p75_high,p95_low,p95_high,p99_low,p99_high,max,mean\n".to_owned();
-    for kind in figures.kinds.iter().filter(|kind| kind.done > 0) {
+    for kind in figures.kinds.iter().filter(|kind| requests(kind) > 0) {
         let latency = &kind.latency_us;
-        let _ = write!(text, "{},{}", kind.name, kind.done);
+        let _ = write!(text, "{},{}", kind.name, requests(kind));
         for us in [latency.p25, latency.p50, latency.p75, latency.p95, latency.p99] {
             let (from, to) = bucket(us / 1e3);
             let _ = write!(text, ",{from:.2},{to:.2}");
