@@ -94,3 +94,36 @@ def test_indexes_hold_parts_of_references(owners, index):
     for filter in ({"pet.$id": 7}, {"pet.$id": 8, "pet.$ref": "pets"}, {"pets.$id": "a"}):
         owners.rows({"find": "owners", "filter": filter})
         owners.plan({"find": "owners", "filter": filter})
+
+
+def pairs(*fields):
+    return dict(fields)
+
+
+IDS = [
+    pairs(("$ref", "x"), ("$id", 1)), pairs(("$ref", "x"), ("$id", 1), ("$db", "d")), {"a": pairs(("$ref", "x"), ("$id", 1))}, {"$id": 1}, {"$a": 1},
+    {"$ref": "x"}, pairs(("$id", 1), ("$ref", "x")), {"$db": "d"}, pairs(("$ref", 1), ("$id", 1)), pairs(("$ref", "x"), ("$id", 1), ("$foo", 1)),
+    pairs(("$ref", "x"), ("$id", 1), ("$db", 5)), pairs(("$ref", "x"), ("$id", 1), ("foo", 1)), pairs(("foo", 1), ("$ref", "x"), ("$id", 1)),
+    {"a": {"$id": 1}}, {"a": [{"$id": 1}]}, {"a": {"b": pairs(("$ref", "x"), ("$id", {"$a": 1}))}}, pairs(("$ref", "x"), ("$id", {"$a": 1}), ("b", {"$a": 1})), pairs(("$ref", "x"), ("$db", "d"), ("$id", 1)),
+]
+
+
+@pytest.mark.parametrize("id", IDS, ids=repr)
+def test_an_id_is_a_reference_or_holds_one(owners, id):
+    document = {"_id": id, "a": 1}
+    for command in (
+        {"insert": "refs", "documents": [document]},
+        {"update": "refs", "updates": [{"q": {"_id": id}, "u": {"a": 2}, "upsert": True}]},
+        {"update": "refs", "updates": [{"q": {"_id": {"$eq": id}}, "u": {"$set": {"a": 3}}, "upsert": True}]},
+        {"update": "refs", "updates": [{"q": {"a": 7}, "u": document, "upsert": True}]},
+    ):
+        owners.same({"delete": "refs", "deletes": [{"q": {}, "limit": 0}]})
+        owners.same(command)
+        owners.rows({"find": "refs", "filter": {"a": {"$lt": 9}}})
+
+
+def test_an_upsert_takes_a_reference_from_its_filter(owners):
+    pet = pairs(("$ref", "pets"), ("$id", 9))
+    owners.same({"delete": "refs", "deletes": [{"q": {}, "limit": 0}]})
+    owners.same({"update": "refs", "updates": [{"q": {"_id": 1, "pet": pet}, "u": {"$set": {"a": 1}}, "upsert": True}]})
+    owners.rows({"find": "refs"})

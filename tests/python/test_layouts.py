@@ -409,6 +409,24 @@ def test_a_clustered_index_of_mongodb_is_the_default_and_listed(db):
     assert db["d"].options() == {}
 
 
+def test_a_clustered_index_that_is_there_may_be_asked_for_again(server, db):
+    """mongorestore and copies send what `listIndexes` has told."""
+    db.create_collection("c", clusteredIndex={"key": {"_id": 1}, "unique": True, "name": "mine"})
+    listed = {"v": 2, "key": {"_id": 1}, "name": "mine", "unique": True, "clustered": True}
+    create = lambda name, *indexes: db.command("createIndexes", name, indexes=list(indexes))
+    assert create("c", listed)["note"] == "all indexes already exist"
+    create("c", {**listed, "name": "another"}, {"key": {"a": 1}, "name": "a_1"})
+    assert [index["name"] for index in db["c"].list_indexes()] == ["mine", "a_1"]
+    db.create_collection("plain")
+    for name, wrong, code in [
+        ("c", {**listed, "unique": False}, 67), ("c", {**listed, "clustered": False}, 6492800), ("c", {**listed, "key": {"a": 1}}, 6243700),
+        ("plain", listed, 6243700), ("absent", listed, 6100900),
+    ]:
+        with pytest.raises(OperationFailure) as refused:
+            create(name, wrong)
+        assert refused.value.code == code, refused.value.details
+
+
 def test_a_clustered_index_has_its_name_and_its_expiry(server, db):
     asked = {"key": {"_id": 1}, "unique": True, "name": "mine"}
     collection = db.create_collection("c", clusteredIndex=asked, expireAfterSeconds=90.5)

@@ -41,6 +41,7 @@ pub(crate) mod rename_collection;
 pub(crate) mod rotate_certificates;
 mod series_indexes;
 pub(crate) mod shutdown;
+mod specification_text;
 mod storage_engine_options;
 mod time_series_options;
 mod view_definition;

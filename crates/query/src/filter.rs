@@ -51,8 +51,8 @@ mod to_document;
 mod type_set;
 
 pub use bits::{BitsTest, BitsWanted};
-pub(crate) use comparison::is_nan;
 pub use comparison::{Comparison, Operator};
+pub(crate) use comparison::{is_nan, is_operator_document};
 pub use elem_match::ElementTest;
 pub use expression::{ExpressionTest, ImpliedComparison};
 pub use failure::failure_details;

@@ -30,6 +30,7 @@ mod operators;
 mod path;
 mod pipeline_update;
 mod plain_set;
+mod reference;
 mod replacement;
 mod slot;
 mod trail;
@@ -56,6 +57,9 @@ use crate::nesting;
 
 /// The most bytes of a document that MongoDB builds at all: the most that it stores, and 16 KiB.
 const BUILT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
+
+/// Characters of the first field of such a document that its error shows.
+const FIRST_ELEMENT_SHOWN: usize = 150;
 
 /// A parsed update.
 #[derive(Debug)]
@@ -199,6 +203,9 @@ impl Update {
                 "After applying the update to the document, the field '_id' was found to be an array or array descendant.",
             ));
         }
+        if let Some(RawValue::Document(id)) = document.get("_id")? {
+            reference::check_id(id)?;
+        }
         let document = upsert::with_id_first(&document, new_id)?;
         check_result(&document)?;
         Ok(document)
@@ -254,18 +261,29 @@ fn check_result(document: &RawDocument) -> Result<(), QueryError> {
     if document.as_bytes().len() <= DOCUMENT_BYTES_MAX {
         return nesting::check_stored(document);
     }
-    let bytes = document.as_bytes().len();
-    if bytes > BUILT_BYTES_MAX {
-        let first = document.iter().find_map(Result::ok).map_or_else(String::new, |(name, value)| {
-            format!(" First element: {name}: {}", to_json(value, JsonFormat::Relaxed))
-        });
-        return Err(QueryError::new(
-            ErrorCode::BsonObjectTooLarge,
-            format!(
-                "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {BUILT_BYTES_MAX}(16MB){first}"
-            ),
-        ));
-    }
+    check_built(document)?;
     Err(UpdateFault::DocumentTooLarge
         .error(format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}")))
+}
+
+/// Refuses a document that MongoDB does not even build: its command fails as a whole.
+pub fn check_built(document: &RawDocument) -> Result<(), QueryError> {
+    let bytes = document.as_bytes().len();
+    if bytes <= BUILT_BYTES_MAX {
+        return Ok(());
+    }
+    let first = document.iter().find_map(Result::ok).map_or_else(String::new, |(name, value)| {
+        let mut shown = to_json(value, JsonFormat::Relaxed);
+        if shown.len() > FIRST_ELEMENT_SHOWN {
+            shown.truncate(shown.floor_char_boundary(FIRST_ELEMENT_SHOWN));
+            shown.push_str("...");
+        }
+        format!(" First element: {name}: {shown}")
+    });
+    Err(QueryError::new(
+        ErrorCode::BsonObjectTooLarge,
+        format!(
+            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {BUILT_BYTES_MAX}(16MB){first}"
+        ),
+    ))
 }

@@ -44,6 +44,7 @@ mod engine_settings;
 mod error;
 mod export;
 mod export_format;
+mod extended_json_1;
 mod filled;
 mod folder_place;
 mod format;

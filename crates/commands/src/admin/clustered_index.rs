@@ -2,8 +2,9 @@
 //! without it. It is checked, kept and listed, and so is `expireAfterSeconds` beside it, by which documents
 //! expire.
 
-use pando_catalog::ID_INDEX;
-use pando_document::{Document, RawDocument, RawValue, doc};
+use pando_catalog::{Collection, ID_INDEX};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
+use pando_query::shell_text::document_text;
 
 use super::index_key_pattern;
 use crate::arguments::{Argument, Arguments, missing, whole};
@@ -64,4 +65,60 @@ fn of_document(given: &RawDocument) -> Result<Document, CommandError> {
         return Err(CommandError::failed(ErrorCode::BadValue, reason));
     }
     Ok(doc! { "v": 2, "key": ascending, "name": name, "unique": true })
+}
+
+/// The option of an index that says that the documents are it.
+pub(super) const CLUSTERED: &str = "clustered";
+
+/// Checks the specification of a clustered index in `createIndexes`, where it may stand only if the
+/// collection has one: it is there already.
+pub(super) fn check_specification(given: &RawDocument) -> Result<(), (ErrorCode, String)> {
+    let field = |name| given.get(name).map_err(|error| (ErrorCode::InvalidBson, error.to_string()));
+    match field(CLUSTERED)? {
+        Some(RawValue::Boolean(true)) => {}
+        Some(value) if value.is_number() && value.to_bool() => {}
+        Some(RawValue::Boolean(_)) => {
+            let reason = "Value 'false' for field 'clustered' is invalid".to_owned();
+            return Err((ErrorCode::Location(6_492_800), reason));
+        }
+        _ => return Err((ErrorCode::TypeMismatch, "The field 'clustered' must be a bool".to_owned())),
+    }
+    if field("unique")?.is_some_and(|unique| unique.to_bool()) {
+        return Ok(());
+    }
+    let reason = "The 'unique' field is required when 'clustered' is specified".to_owned();
+    Err((ErrorCode::CannotCreateIndex, reason))
+}
+
+/// The other specifications: a clustered index is that of the collection, or refused.
+pub(super) fn without_clustered(
+    wanted: Vec<RawDocumentBuf>,
+    collection: Option<&Collection>,
+) -> Result<Vec<RawDocumentBuf>, CommandError> {
+    let mut others = Vec::with_capacity(wanted.len());
+    let ascending = doc! { "_id": 1 }.to_raw();
+    for one in wanted {
+        if one.get(CLUSTERED)?.is_none() {
+            others.push(one);
+            continue;
+        }
+        let Some(collection) = collection else {
+            return Err(CommandError::failed(
+                ErrorCode::Location(6_100_900),
+                "Cannot implicitly create a new collection with createIndex 'clustered' option",
+            ));
+        };
+        let is_its_own = matches!(one.get("key")?, Some(RawValue::Document(key)) if index_key_pattern::same(key, &ascending));
+        if !is_its_own || collection.clustered_index_name().is_none() {
+            let shown = document_text(&one);
+            return Err(CommandError::failed(
+                ErrorCode::Location(6_243_700),
+                format!(
+                    "Error in specification {shown} :: caused by :: Cannot create index with option 'clustered' that does not \
+                     match an existing clustered index"
+                ),
+            ));
+        }
+    }
+    Ok(others)
 }

@@ -12,6 +12,7 @@ use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::shell_text::document_text;
 
+use super::clustered_index::without_clustered;
 use super::commit_quorum::CommitQuorum;
 use super::existing_indexes::{is_among, key_and_name};
 use super::index_collation;
@@ -39,12 +40,13 @@ pub(crate) fn run(
     let Wanted { specifications: wanted, quorum } = read(context, request.body)?;
     let engine = context.catalog().engine().name();
     let namespace = context.writable(name)?;
+    let found = context.collection(name)?;
+    let wanted = without_clustered(wanted, found.as_deref())?;
     if let Some(series) = SeriesIndexes::of(context, &namespace)? {
         series.create(context, &wanted, reply)?;
         quorum.append_to(reply);
         return Ok(());
     }
-    let found = context.collection(name)?;
     if found.is_none() {
         context.refuse_view(&namespace)?;
     }
@@ -132,7 +134,7 @@ pub(super) fn descriptions_of_load(
     let engine = context.catalog().engine().name();
     let wanted = given.iter().map(|given| Ok(normalise(given, UnknownOptions::Refused, engine)?.to_raw()));
     let wanted: Vec<RawDocumentBuf> = wanted.collect::<Result<_, CommandError>>()?;
-    let wanted = index_collation::taken_over(wanted, order)?;
+    let wanted = index_collation::taken_over(without_clustered(wanted, None)?, order)?;
     let have = [id_index()];
     let new = not_there_yet(&have, &wanted)?;
     let build = Build { namespace, collection: None, number: String::new() };

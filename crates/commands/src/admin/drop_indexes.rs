@@ -5,8 +5,8 @@ use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::shell_text::document_text;
 
 use super::index_key_pattern;
-use super::index_specification::shown;
 use super::series_indexes::SeriesIndexes;
+use super::specification_text::shown;
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};

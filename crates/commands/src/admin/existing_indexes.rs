@@ -14,7 +14,8 @@ use pando_query::wildcard_index::{WILDCARD_PROJECTION, WildcardPaths};
 
 use super::geo_specification::SPHERE_VERSION;
 use super::index_key_pattern;
-use super::index_specification::{COLLATION, shown};
+use super::index_specification::COLLATION;
+use super::specification_text::shown;
 use crate::{CommandError, ErrorCode};
 
 /// Fields of a specification that are no options of its index, or make its signature.

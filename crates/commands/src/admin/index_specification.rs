@@ -12,14 +12,16 @@
 //! something else is worse than none.
 
 use pando_collation::TextOrder;
-use pando_document::{Document, Number, RawDocument, RawValue, Value};
+use pando_document::{Document, Number, RawDocument, RawValue, Value, doc};
 use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::shell_text::{document_text, value_text};
 use pando_query::text_index::TextRefusal;
 use pando_query::text_index::specification as text_index;
 use pando_query::wildcard_index::WILDCARD_PROJECTION;
 
+use super::clustered_index::{self, CLUSTERED};
 use super::geo_specification::GeoRefusal;
+use super::specification_text::with_version;
 use super::wildcard_specification::WildcardRefusal;
 use super::{geo_specification, index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
@@ -30,8 +32,8 @@ use crate::{CommandError, ErrorCode, short_options};
 pub(super) const COLLATION: &str = "collation";
 /// Options of text indexes; other kinds keep them as they are.
 const OF_TEXT: [&str; 3] = ["default_language", "language_override", "textIndexVersion"];
-/// Options that are not carried out yet.
-const NOT_YET: [&str; 2] = ["clustered", "columnstoreProjection"];
+/// The option that is not carried out yet.
+const NOT_YET: &str = "columnstoreProjection";
 /// The only fields of the specification of the index on `_id`.
 const OF_ID_INDEX: [&str; 5] = ["key", "name", "ns", "v", "collation"];
 /// The longest time that an index may let its documents live, in seconds.
@@ -126,30 +128,6 @@ pub(super) fn check_id_index(given: &RawDocument, engine: &str) -> Result<(), Co
     normalised.map_err(|refusal| CommandError::failed(refusal.code, refusal.reason))
 }
 
-/// The specification as messages about an existing index show it.
-pub(super) fn shown(specification: &RawDocument) -> String {
-    let Ok(document) = Document::from_raw(specification) else { return document_text(specification) };
-    let mut shown = Document::new();
-    let early = ["v", "unique", "prepareUnique", "key", "name"];
-    for name in early {
-        if let Some(value) = document.get(name) {
-            shown.push(name, value.clone());
-        }
-    }
-    for (name, value) in document.iter().filter(|(name, _)| !early.contains(name)) {
-        shown.push(name, value.clone());
-    }
-    document_text(&shown.to_raw())
-}
-
-fn with_version(given: &RawDocument) -> pando_document::RawDocumentBuf {
-    let mut document = Document::from_raw(given).unwrap_or_default();
-    if document.get("v").is_none() {
-        document.push("v", Value::Int32(2));
-    }
-    document.to_raw()
-}
-
 /// A specification that is being read.
 struct Reading<'a> {
     given: &'a RawDocument,
@@ -167,6 +145,10 @@ impl Reading<'_> {
         let key = kept.key.take().ok_or_else(|| missing("key"))?;
         let name = kept.name.take().ok_or_else(|| missing("name"))?;
         self.check_name(&name, &key)?;
+        if matches!(self.given.get(CLUSTERED), Ok(Some(_))) {
+            clustered_index::check_specification(self.given)?;
+            return Ok(doc! { "v": 2, "key": &*key, "name": name, "unique": true, CLUSTERED: true });
+        }
         if index_key_pattern::is_of_id(&key) {
             self.check_as_id_index(&key)?;
         }
@@ -235,7 +217,9 @@ impl Reading<'_> {
             (WILDCARD_PROJECTION, value) => kept.others.push(name, value.to_owned()),
             ("expireAfterSeconds", value) => kept.expiry = Some(kept_expiry(value)),
             _ if OF_TEXT.contains(&name) => self.take_text_option(name, value, kept)?,
-            _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
+            (NOT_YET, _) => kept.not_yet = Some(name.to_owned()),
+            // Checked with the whole specification.
+            (CLUSTERED, _) => {}
             _ if geo_specification::is_option(name) => geo_specification::check_type(name, value)?,
             _ if self.unknown == UnknownOptions::LeftOut => {}
             _ => {

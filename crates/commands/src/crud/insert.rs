@@ -15,6 +15,7 @@
 
 use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
+use pando_query::update::check_built;
 
 use super::write_reply::{
     FailedWrite, Order, count, note_damage, push_failed, tried, write_errors, write_retried, writes_into_view,
@@ -63,6 +64,9 @@ pub(crate) fn run(
     check_batch_length(documents.len())?;
     if documents.len() > INLINE_DOCUMENTS_MAX {
         context.require_may_block()?;
+    }
+    for document in &documents {
+        check_built(document)?;
     }
     context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;

@@ -198,9 +198,12 @@ fn check_id(id: RawValue<'_>) -> Result<(), CommandError> {
     }
 }
 
-/// No field of an `_id`, however deep, may look like an operator. The depth was checked before.
+/// No field of an `_id`, however deep, may look like an operator, but for those of references that stand in
+/// front. The depth was checked before.
 fn check_id_fields(document: &RawDocument) -> Result<(), CommandError> {
-    for field in document.iter() {
+    let of_reference = reference_fields(document)?;
+    // As in MongoDB, nothing of the document that a reference names is looked at.
+    for field in document.iter().skip(of_reference) {
         let (name, value) = field?;
         if name.starts_with('$') {
             return Err(Failure::new(
@@ -216,4 +219,14 @@ fn check_id_fields(document: &RawDocument) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// The number of fields in front that make a reference to a document (a DBRef): `$ref` and `$id`, and `$db`.
+fn reference_fields(document: &RawDocument) -> Result<usize, CommandError> {
+    let mut fields = document.iter();
+    let mut next = || fields.next().transpose();
+    if !matches!(next()?, Some(("$ref", RawValue::String(_)))) || !matches!(next()?, Some(("$id", _))) {
+        return Ok(0);
+    }
+    Ok(if matches!(next()?, Some(("$db", RawValue::String(_)))) { 3 } else { 2 })
 }

@@ -104,6 +104,7 @@ error_codes! {
     MaxTimeMsExpired = 50, "MaxTimeMSExpired";
     DollarPrefixedFieldName = 52, "DollarPrefixedFieldName";
     InvalidIdField = 53, "InvalidIdField";
+    InvalidDbRef = 55, "InvalidDBRef";
     NotSingleValueField = 54, "NotSingleValueField";
     EmptyFieldName = 56, "EmptyFieldName";
     DottedFieldName = 57, "DottedFieldName";

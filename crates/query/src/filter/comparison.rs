@@ -147,7 +147,7 @@ pub(crate) fn is_nan(value: RawValue<'_>) -> bool {
 
 /// Whether a document is one of operators: its first field begins with `$`, and it is no reference (`$ref`
 /// and `$id`).
-pub(super) fn is_operator_document(document: &RawDocument) -> Result<bool, QueryError> {
+pub(crate) fn is_operator_document(document: &RawDocument) -> Result<bool, QueryError> {
     let Some(first) = document.iter().next() else { return Ok(false) };
     if !first?.0.starts_with('$') {
         return Ok(false);

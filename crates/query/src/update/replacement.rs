@@ -9,8 +9,9 @@
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp};
 
+use super::reference::{self, dollar_prefixed};
 use super::{Applied, EmptyTimestamps, UpdateContext};
-use crate::error::{ErrorCode, QueryError};
+use crate::error::QueryError;
 
 #[derive(Debug)]
 pub(super) struct Replacement {
@@ -22,12 +23,7 @@ impl Replacement {
         for element in document.iter() {
             let (name, value) = element?;
             if let ("_id", RawValue::Document(id)) = (name, value) {
-                for field in id.iter() {
-                    let (field, _) = field?;
-                    if field.starts_with('$') {
-                        return Err(dollar_prefixed(field, &format!("_id.{field}")));
-                    }
-                }
+                reference::check_id(id)?;
             }
         }
         Ok(Replacement { document: document.to_owned() })
@@ -117,14 +113,4 @@ pub(super) fn with_own_id_first(document: &RawDocument) -> Result<RawDocumentBuf
     }
     writer.finish();
     Ok(RawDocumentBuf::from_vec(bytes)?)
-}
-
-fn dollar_prefixed(name: &str, path: &str) -> QueryError {
-    QueryError::new(
-        ErrorCode::DollarPrefixedFieldName,
-        format!(
-            "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement \
-             document. Consider using an aggregation pipeline with $replaceWith."
-        ),
-    )
 }

@@ -19,6 +19,7 @@ use pando_document::{
 
 use super::path::NESTING_MAX;
 use crate::error::{ErrorCode, QueryError};
+use crate::filter::is_operator_document;
 
 /// Equalities by path.
 struct Equalities<'f> {
@@ -199,7 +200,7 @@ impl<'f> Equalities<'f> {
             }
             return Ok(());
         };
-        if !super::is_operators(condition)? {
+        if !is_operator_document(condition)? {
             self.found.push((path, value));
             return Ok(());
         }

@@ -134,7 +134,11 @@ fn write_arguments() -> Vec<Arg> {
             .alias("writeConcern")
             .value_name("CONCERN")
             .hide(true),
-        hidden_switch("bypassDocumentValidation"),
+        Arg::new("bypassDocumentValidation")
+            .long("bypass-document-validation")
+            .alias("bypassDocumentValidation")
+            .action(ArgAction::SetTrue)
+            .help("Take documents that the validator of their collection refuses, such as those that are older than it"),
         hidden_switch("maintainInsertionOrder"),
         Arg::new("numInsertionWorkers").long("numInsertionWorkers").short('j').hide(true),
         Arg::new("numDecodingWorkers").long("numDecodingWorkers").hide(true),

@@ -3,6 +3,7 @@
 use bson::{Document, RawDocumentBuf};
 
 use super::error::TransferError;
+use super::extended_json_1::upgraded;
 
 /// The longest document that a store takes, with the allowance for its own fields that MongoDB has.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
@@ -110,7 +111,11 @@ pub(super) trait RecordReader {
 /// Makes a document of a JSON value.
 pub(super) fn document_of(value: serde_json::Value) -> Result<RawDocumentBuf, RecordError> {
     match value {
-        serde_json::Value::Object(fields) => encoded(&Document::try_from(fields)?),
+        serde_json::Value::Object(fields) => {
+            let read = Document::try_from(fields.clone());
+            // The error of what was written says most.
+            encoded(&read.or_else(|error| Document::try_from(upgraded(fields)).map_err(|_| error))?)
+        }
         _ => Err(RecordError::NotAnObject),
     }
 }

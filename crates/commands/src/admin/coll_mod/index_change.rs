@@ -16,7 +16,8 @@ use pando_query::time_series::{ORIGINAL_SPECIFICATION, Series};
 
 use super::{invalid, settings_change, unique_conversion};
 use crate::admin::existing_indexes::key_and_name;
-use crate::admin::index_specification::{UnknownOptions, normalise, shown};
+use crate::admin::index_specification::{UnknownOptions, normalise};
+use crate::admin::specification_text::shown;
 use crate::admin::{index_key_pattern, storage_engine_options};
 use crate::arguments::{Argument, Arguments, whole};
 use crate::context::Context;
