@@ -147,7 +147,7 @@ impl From<StorageError> for CommandError {
 
 /// The code of an error of the device, by what the system has said. A store that says itself that it has no
 /// room (a full map, no room in the log) says it without the system.
-fn code_of_device(error: &StorageError) -> ErrorCode {
+pub(crate) fn code_of_device(error: &StorageError) -> ErrorCode {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
     match causes.find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind) {
         Some(

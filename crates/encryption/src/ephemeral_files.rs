@@ -73,6 +73,10 @@ impl FileSystem for EphemeralFiles {
         sealed(self.inner.open_unnamed(name)?)
     }
 
+    fn lock_to_read(&self, folder: &Path) -> Result<FolderLock, EnvironmentError> {
+        self.inner.lock_to_read(folder)
+    }
+
     fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError> {
         self.inner.identity(folder)
     }

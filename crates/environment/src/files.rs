@@ -85,7 +85,11 @@ pub trait FileSystem: Send + Sync {
     /// holder's number.
     fn lock(&self, folder: &Path) -> Result<FolderLock, EnvironmentError>;
 
-    /// What tells a folder from another one that has come to the same path.
+    /// The same lock for a reader, which needs no right to write: the file `LOCK` is not made. It names this
+    /// process where it is there and can be written.
+    fn lock_to_read(&self, folder: &Path) -> Result<FolderLock, EnvironmentError>;
+
+    /// The identity of a folder, by which another one that has come to the same path is told from it.
     fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError>;
 
     /// Bytes that an unprivileged process can still write on the device of this folder.

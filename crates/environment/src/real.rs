@@ -3,7 +3,7 @@
 mod file;
 
 use std::fs::{self, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl FileSystem for RealFileSystem {
         let failed = |source| EnvironmentError::io(Operation::Lock, &path, source);
         let mut options = OpenOptions::new();
         let mut file =
-            options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            lock_file(options.write(true).create(true).truncate(false)).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
@@ -112,10 +112,40 @@ impl FileSystem for RealFileSystem {
         if let Err(fs::TryLockError::WouldBlock) = opened.try_lock() {
             return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: None });
         }
-        // The number is for people; the lock itself is the kernel's and ends with the process however that
-        // dies. On a full disk it cannot be written, and the store opens all the same.
-        let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
+        write_pid(&mut file);
         Ok(FolderLock::held_by([file, opened]))
+    }
+
+    fn lock_to_read(&self, folder: &Path) -> Result<FolderLock, EnvironmentError> {
+        let path = folder.join(LOCK_FILE);
+        let failed = |source| EnvironmentError::io(Operation::Lock, &path, source);
+        // Only a descriptor for writing can be locked on every file system.
+        let opened = match lock_file(OpenOptions::new().write(true)).open(&path) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+            {
+                lock_file(&mut OpenOptions::new()).open(&path)
+            }
+            opened => opened,
+        };
+        let file = match opened {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let mut held = vec![fs::File::open(folder).map_err(failed)?];
+        held.extend(file);
+        for file in &held {
+            if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
+                let pid = lock_file(&mut OpenOptions::new()).open(&path).ok();
+                let pid = pid.and_then(|mut file| read_pid(&mut file));
+                return Err(EnvironmentError::Locked { path: folder.to_owned(), pid });
+            }
+        }
+        if let Some(file) = held.get_mut(1) {
+            write_pid(file);
+        }
+        Ok(FolderLock::held_by(held))
     }
 
     fn identity(&self, folder: &Path) -> Result<FolderIdentity, EnvironmentError> {
@@ -158,6 +188,18 @@ fn open_with(path: &Path, mode: OpenMode, access: Access) -> std::io::Result<fs:
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
     }
     options.open(path)
+}
+
+/// The options with which the lock file is opened. A link in its place, which the owner of the folder may
+/// have put there for a process of root, is not followed.
+fn lock_file(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+}
+
+/// Puts the number of this process into the lock file, for people; the lock itself is the kernel's and ends
+/// with the process however that dies. On a full disk it cannot be written, and the store opens all the same.
+fn write_pid(file: &mut fs::File) {
+    let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
 }
 
 fn read_pid(file: &mut fs::File) -> Option<u32> {

@@ -53,7 +53,7 @@ use store_watch::StoreWatch;
 use tracing::{error, info, warn};
 use transport::Certificates;
 
-use crate::amounts::{bytes_text, count_text, time_text};
+use crate::amounts::{count_text, time_text};
 use crate::configuration::{Configuration, OpenToOthers, OptionsDisagree, misspelt_variables};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
@@ -476,9 +476,9 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
 /// A cache beyond the memory is filled all the same, until the kernel ends the process.
 fn warn_of_large_cache(cache: ByteSize, memory_bytes: u64) {
     if memory_bytes > 0 && cache.bytes() > memory_bytes {
+        let memory = ByteSize::from_bytes(memory_bytes >> 20 << 20);
         warn!(
-            "the cache of {cache} is larger than the memory of this machine, {}: choose less with --cache, about half of it",
-            bytes_text(memory_bytes)
+            "the cache of {cache} is larger than the memory of this machine, {memory}: choose less with --cache, about half of it"
         );
     }
 }

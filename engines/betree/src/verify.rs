@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_encryption::Encryption;
-use pando_environment::{Access, Environment};
+use pando_environment::Environment;
 use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, Operation, StorageError, TreeId};
 
 use crate::base::{Extent, Pointer, extents_of};
@@ -159,9 +159,7 @@ pub fn verify_keeping(
     encryption: Option<&Encryption>,
     kept_tree: &str,
 ) -> Result<VerifyReport, StorageError> {
-    let encryption = encryption.cloned();
-    let space = SpaceOptions { access: Access::Buffered, encryption, ..SpaceOptions::default() };
-    let (store, state) = BlockStore::open(environment, folder, space)?;
+    let (store, state) = BlockStore::open(environment, folder, SpaceOptions::read_only(encryption.cloned()))?;
     let blocks = Blocks::new(Arc::new(store), PageCache::new(1 << 20, 16 << 10));
     let mut walk = Walk { kept_tree, ..Walk::new(blocks.store(), &[], Throttle::none()) };
     if let Some(pointer) = state.superblock.catalog() {

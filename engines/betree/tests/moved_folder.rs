@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::Environment;
-use pando_storage::{Begin, BlockingMode, Durability, Engine, ErrorKind, TreeId, TreeOptions};
+use pando_storage::{Begin, BlockingMode, Durability, Engine, TreeId, TreeOptions};
 
 const TREE: &str = "t";
 
@@ -48,7 +48,8 @@ fn assert_holds(folder: &Path, count: u32) {
     assert!(verify(&Environment::real(), folder).expect("it is a store").is_sound());
 }
 
-/// The store whose folder is moved has written this much before, and writes on after the move.
+/// The store whose folder is moved has written this much before, and writes on after the move. Without the
+/// comparison of folders its log renames or removes segments of the other store in most cases.
 fn move_and_replace(before: u32, after: u32) {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("store"), folder.path().join("moved"));
@@ -60,7 +61,6 @@ fn move_and_replace(before: u32, after: u32) {
     let written = before + write(&first, tree, before..before + after);
     assert_eq!(write(&second, second_tree, 150..300), 150);
     if let Err(error) = first.close() {
-        assert_ne!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains("was moved"), "{error}");
     }
     drop(first);

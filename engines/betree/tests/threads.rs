@@ -18,6 +18,9 @@ use pando_storage::{
 const GROUPS: u64 = 1_200;
 const MEMBERS: u64 = 4;
 const TIME: Duration = Duration::from_millis(1_500);
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// So many slices that readers have met changes of leaves.
+const SLICES_MIN: u64 = 100;
 
 fn key(group: u64, member: u64) -> Vec<u8> {
     format!("{member} of {group:06}").into_bytes()
@@ -102,6 +105,10 @@ fn check_all(engine: &Betree, tree: TreeId, direction: Direction) {
     }
 }
 
+fn slices_written(engine: &Betree) -> u64 {
+    engine.statistics().iter().find(|(name, _)| *name == "flushes.slices").map_or(0, |(_, value)| value)
+}
+
 #[test]
 fn readers_see_whole_commits_while_runs_are_written_united_and_flushed() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
@@ -114,7 +121,8 @@ fn readers_see_whole_commits_while_runs_are_written_united_and_flushed() {
         let checking = scope.spawn(|| get_groups(engine, tree, 9, stop));
         let scanning = scope.spawn(|| scan_all(engine, tree, stop));
         let began = Instant::now();
-        while began.elapsed() < TIME {
+        // On a busy machine longer, until there was what the readers are to see.
+        while began.elapsed() < TIME || (slices_written(engine) <= SLICES_MIN && began.elapsed() < TIME_MAX) {
             std::thread::sleep(Duration::from_millis(10));
         }
         stop.store(true, Ordering::Relaxed);
@@ -123,9 +131,8 @@ fn readers_see_whole_commits_while_runs_are_written_united_and_flushed() {
         (checking.join().expect("the reader ends well"), scanning.join().expect("the scans end well"))
     });
     assert!(checked > 100 && scans > 0, "the readers had no turn");
-    let slices =
-        engine.statistics().iter().find(|(name, _)| *name == "flushes.slices").map_or(0, |(_, value)| value);
-    assert!(slices > 100, "{slices} slices were written");
+    let slices = slices_written(&engine);
+    assert!(slices > SLICES_MIN, "{slices} slices were written");
     engine.close().expect("the store closes");
     drop(engine);
     let report = verify(&Environment::real(), folder.path()).expect("the store can be checked");

@@ -114,12 +114,21 @@ fn command_line() -> Command {
 
 /// Runs the program, with one more protocol than MongoDB's if it is given.
 pub fn run_program(protocol: Option<&dyn Protocol>) -> ExitCode {
-    run_arguments(protocol).unwrap_or_else(|error| {
+    let code = run_arguments(protocol).unwrap_or_else(|error| {
         err_line!("pando-bench: {error}");
         let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
         causes.for_each(|cause| err_line!("  because: {cause}"));
         ExitCode::from(2)
-    })
+    });
+    match output::lost() {
+        Some(reason) if code == ExitCode::SUCCESS => {
+            err_line!(
+                "pando-bench: standard output cannot be written ({reason}): its lines are lost; results are kept"
+            );
+            ExitCode::FAILURE
+        }
+        _ => code,
+    }
 }
 
 fn run_arguments(protocol: Option<&dyn Protocol>) -> Result<ExitCode, BenchError> {

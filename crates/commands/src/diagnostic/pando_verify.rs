@@ -15,7 +15,8 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::error::code_of_device;
+use crate::{CommandError, ErrorCode, Request};
 
 /// Reads the blocks and reports the damage.
 pub(crate) fn run(
@@ -39,7 +40,7 @@ pub(crate) fn run(
     let checkpoint = context.catalog().engine().checkpoint();
     let failed = match checkpoint {
         // A full device is no damage, and the last checkpoint may have none of the blocks.
-        Err(error) if error.kind() == ErrorKind::Io => return Err(unchecked(error)),
+        Err(error) if is_full(&error) => return Err(unchecked(error)),
         ended => ended.err(),
     };
     let mut report =
@@ -74,4 +75,8 @@ fn unchecked(error: StorageError) -> CommandError {
             format!("nothing was checked: the checkpoint before the check failed: {}", failure.message);
     }
     error
+}
+
+fn is_full(error: &StorageError) -> bool {
+    error.kind() == ErrorKind::Io && code_of_device(error) == ErrorCode::OutOfDiskSpace
 }

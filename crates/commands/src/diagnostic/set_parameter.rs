@@ -59,7 +59,7 @@ pub(crate) fn run(
     }
     let was = first_was.ok_or_else(no_parameter)?;
     for (setting, value) in &of_engine {
-        query_memory::check_cache(setting, value).map_err(|told| {
+        query_memory::check_cache(context, setting, value).map_err(|told| {
             let name = name_of_setting(engine.name(), setting);
             CommandError::failed(ErrorCode::BadValue, format!("{name}: {told}"))
         })?;

@@ -69,20 +69,43 @@ fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
 }
 
 #[test]
-fn a_lock_file_that_takes_no_number_of_the_process_keeps_no_folder_closed() {
-    let (folder, full) = (fixture(), Path::new("/dev/full"));
-    if !full.exists() {
-        return;
+fn a_lock_to_read_changes_nothing_and_excludes_the_other_lock() {
+    let folder = fixture();
+    for has_file in [false, true] {
+        let lock = RealFileSystem.lock_to_read(folder.path()).unwrap();
+        assert_eq!(folder.path().join(LOCK_FILE).exists(), has_file);
+        let refused = RealFileSystem.lock(folder.path()).unwrap_err();
+        assert!(matches!(refused, EnvironmentError::Locked { .. }), "{refused}");
+        drop(lock);
+        let lock = RealFileSystem.lock(folder.path()).unwrap();
+        let refused = RealFileSystem.lock_to_read(folder.path()).unwrap_err();
+        assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+        drop(lock);
     }
-    std::os::unix::fs::symlink(full, folder.path().join(LOCK_FILE)).unwrap();
-    let lock = match RealFileSystem.lock(folder.path()) {
-        Ok(lock) => lock,
-        // The machine has one such file, and another run of this test holds it.
-        Err(EnvironmentError::Locked { .. }) => return,
-        Err(error) => panic!("{error}"),
-    };
-    assert!(matches!(RealFileSystem.lock(folder.path()), Err(EnvironmentError::Locked { .. })));
+}
+
+#[test]
+fn a_lock_file_that_takes_no_number_of_the_process_keeps_no_folder_closed() {
+    let folder = fixture();
+    let path = folder.path().join(LOCK_FILE);
+    // A pipe has no length, so that this call fails as every write to a full disk does.
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .unwrap();
+    let lock = RealFileSystem.lock(folder.path()).unwrap();
+    let opened = fs::File::open(folder.path()).unwrap();
+    assert!(matches!(opened.try_lock(), Err(fs::TryLockError::WouldBlock)));
     drop(lock);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_lock_file_is_not_followed() {
+    let folder = fixture();
+    let other = folder.path().join("other");
+    fs::write(&other, "content").unwrap();
+    std::os::unix::fs::symlink(&other, folder.path().join(LOCK_FILE)).unwrap();
+    assert!(RealFileSystem.lock(folder.path()).is_err());
+    assert!(RealFileSystem.lock_to_read(folder.path()).is_err());
+    assert_eq!(fs::read_to_string(&other).unwrap(), "content");
 }
 
 #[test]

@@ -440,6 +440,10 @@ impl FileSystem for SimulatedDisk {
         }))
     }
 
+    fn lock_to_read(&self, folder: &Path) -> Result<FolderLock, EnvironmentError> {
+        self.lock(folder)
+    }
+
     fn identity(&self, _: &Path) -> Result<FolderIdentity, EnvironmentError> {
         // Folders are not moved here.
         Ok(FolderIdentity { device: 0, number: 0 })

@@ -104,8 +104,8 @@ error_codes! {
     MaxTimeMsExpired = 50, "MaxTimeMSExpired";
     DollarPrefixedFieldName = 52, "DollarPrefixedFieldName";
     InvalidIdField = 53, "InvalidIdField";
-    InvalidDbRef = 55, "InvalidDBRef";
     NotSingleValueField = 54, "NotSingleValueField";
+    InvalidDbRef = 55, "InvalidDBRef";
     EmptyFieldName = 56, "EmptyFieldName";
     DottedFieldName = 57, "DottedFieldName";
     CommandNotFound = 59, "CommandNotFound";

@@ -260,7 +260,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         shape: Shape::Value("COUNT"),
         default: "20000",
         help: "Connections at the same time, at most the limit of open files less 256; the server closes further ones at \
-               once. Processes of this machine have 8 more, through the unix socket.",
+               once. 8 more are kept for the unix socket.",
         apply: |configuration, text| {
             configuration.max_connections = count(text, 1, CONNECTIONS_MAX)?;
             Ok(())

@@ -16,7 +16,7 @@ use super::target_arguments::{
     engine_option_argument, engine_options, json_argument, required, store_arguments, target_of,
 };
 use crate::amounts::bytes_text;
-use crate::folder_owner::KeptOwner;
+use crate::folder_owner::warn_root_in;
 use crate::transfer::{run_command, tell_at_end};
 
 const BACKUP_EXAMPLES: &str = "Examples:
@@ -130,7 +130,7 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let encryption = OF_STORE.load(matches)?;
     let options = EngineOptions { named: engine_options(matches), encryption, ..EngineOptions::default() };
     let place = NewFolder::at(&to);
-    let _owner = KeptOwner::of(&to);
+    warn_root_in(&to);
     restore_store(engine, &backups, &to, &options).inspect_err(|error| {
         // Another restore may have made it meanwhile.
         if !is_folder_in_use(error) {

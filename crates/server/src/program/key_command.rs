@@ -14,7 +14,7 @@ use super::failure::UsageError;
 use super::output::print_line;
 use super::target_arguments::{json_argument, required, store_arguments, target_of};
 use crate::amounts::{bytes_text, counted};
-use crate::folder_owner::KeptOwner;
+use crate::folder_owner::warn_root_in;
 use crate::transfer::run_command;
 
 const EXAMPLES: &str = "Examples:
@@ -87,7 +87,7 @@ fn rotate(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         .into());
     }
     let data_keys = if adds { DataKeys::Added } else { DataKeys::Kept };
-    let _owner = KeptOwner::of(&folder);
+    warn_root_in(&folder);
     let keys = rotate_keys(&folder, &old, new.as_ref(), data_keys)?;
     if matches.get_flag("json") {
         print_line!("{}", json!({ "data": folder.display().to_string(), "dataKeys": keys }));

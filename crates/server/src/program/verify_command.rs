@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bson::doc;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pando_commands::{ByteSize, ByteSizeError};
-use pandodb::{EngineOptions, StoreReport, VerifyDepth, verify_store_with};
+use pandodb::{EngineName, EngineOptions, StoreReport, VerifyDepth, engine_of_folder, verify_store_with};
 use serde_json::json;
 
 use super::encryption_arguments::OF_STORE;
@@ -16,7 +16,7 @@ use super::login_arguments::{self, login_arguments};
 use super::output::print_line;
 use super::target_arguments::{json_argument, refuse_uri};
 use crate::amounts::{bytes_text, counted};
-use crate::folder_owner::KeptOwner;
+use crate::folder_owner::warn_root_in;
 use crate::transfer::{TargetChoice, run_command};
 
 const EXAMPLES: &str = "Examples:
@@ -85,7 +85,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let folder = PathBuf::from(folder);
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
     let options = EngineOptions { encryption: OF_STORE.load(matches)?, ..EngineOptions::default() };
-    let _owner = KeptOwner::of(&folder);
+    // The blocks of betree are read without a change of the folder.
+    if depth == VerifyDepth::Collections || engine_of_folder(&folder) != EngineName::Betree {
+        warn_root_in(&folder);
+    }
     let report = verify_store_with(&folder, depth, &options)?;
     if matches.get_flag("json") {
         print_line!("{}", as_json(&report));

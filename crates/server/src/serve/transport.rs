@@ -56,7 +56,7 @@ pub(super) fn load_tls(configuration: &Configuration) -> Result<Option<Arc<Certi
     let mode = transport.tls_mode.word();
     let has_file = !transport.tls.certificate_key.as_os_str().is_empty();
     if transport.tls_mode == TlsMode::Disabled {
-        // Whoever names a certificate believes that connections are encrypted.
+        // A user who names a certificate expects encryption.
         return match has_file {
             true => Err(ServeError::TlsOff { option: "--tls-certificate-key-file" }),
             false if transport.tls.issuers.is_some() => Err(ServeError::TlsOff { option: "--tls-ca-file" }),
@@ -81,7 +81,7 @@ fn warn_of_open_key(key: &Path) {
     let is_open = std::fs::metadata(key).is_ok_and(|found| found.permissions().mode() & 0o004 != 0);
     if is_open {
         warn!(
-            "every user of this machine can read the private key in {}; run chmod o-rwx on it",
+            "the mode of {} lets every user read the private key in it; run chmod o-rwx on it",
             key.display()
         );
     }

@@ -14,25 +14,14 @@ use super::error::TransferError;
 use super::target::{Beside, Target};
 
 use crate::error_text::tell_line;
-use crate::folder_owner::KeptOwner;
+use crate::folder_owner::warn_root_in;
 
 /// An open data folder.
 pub(super) struct EmbeddedTarget {
     store: Pando,
     session: RawSession,
-    /// What is done after the store is closed.
-    _after: AfterClose,
-}
-
-/// What is done with the folder after its store is closed, by being dropped.
-enum AfterClose {
-    KeepOwner {
-        _owner: KeptOwner,
-    },
-    /// It is there for this run alone.
-    Remove {
-        _folder: TempDir,
-    },
+    /// The folder of a server that is there for this run alone.
+    _folder: Option<TempDir>,
 }
 
 impl EmbeddedTarget {
@@ -50,13 +39,13 @@ impl EmbeddedTarget {
         let engine_options = EngineOptions { named: named.to_vec(), encryption, ..EngineOptions::default() };
         let is_new = matches!(inspect_folder(engine, folder, missing_store), Ok(FolderState::Vacant));
         let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
-        let owner = KeptOwner::of(folder);
+        warn_root_in(folder);
         let store = Pando::open_with(&**folder, &options)?;
         if is_new {
             // A wrong path is seen by it.
             tell_line!("made a new store in {}", folder.display());
         }
-        Ok(EmbeddedTarget::over(store, AfterClose::KeepOwner { _owner: owner }))
+        Ok(EmbeddedTarget::over(store, None))
     }
 
     /// Opens a store in a cluster as one more server. A keyspace without a store gets one.
@@ -72,12 +61,12 @@ impl EmbeddedTarget {
         let durability = DurabilityChoice::Logged;
         let options = Options { engine, engine_options, durability, ..Options::default() };
         let store = Pando::open_with(folder.path(), &options)?;
-        Ok(EmbeddedTarget::over(store, AfterClose::Remove { _folder: folder }))
+        Ok(EmbeddedTarget::over(store, Some(folder)))
     }
 
-    fn over(store: Pando, after: AfterClose) -> EmbeddedTarget {
+    fn over(store: Pando, folder: Option<TempDir>) -> EmbeddedTarget {
         let session = store.raw_session();
-        EmbeddedTarget { store, session, _after: after }
+        EmbeddedTarget { store, session, _folder: folder }
     }
 }
 

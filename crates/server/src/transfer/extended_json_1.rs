@@ -2,11 +2,25 @@
 //!
 //! Two of its forms are no forms of version 2: dates with an offset without a colon
 //! (`{"$date": "2019-08-11T17:54:14.692+0000"}`), and binary values with their bytes at the top
-//! (`{"$binary": "AQ==", "$type": "00"}`). mongoimport reads both. All others mean the same in both versions.
+//! (`{"$binary": "AQ==", "$type": "00"}`). mongoimport reads both.
 //!
-//! Not here: version 1 by `--legacy`, in which `{"$regex": …}` is a regular expression and no query.
+//! Not here: regular expressions of version 1 (`{"$regex": "^a", "$options": "i"}`), which are documents in
+//! version 2, such as a stored query.
 
 use serde_json::{Map, Value, json};
+
+/// Whether one of both forms is in these fields, at any depth.
+pub(super) fn is_version_1(fields: &Map<String, Value>) -> bool {
+    upgraded_form(fields).is_some() || fields.values().any(is_version_1_inside)
+}
+
+fn is_version_1_inside(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(is_version_1_inside),
+        Value::Object(fields) => is_version_1(fields),
+        _ => false,
+    }
+}
 
 /// The same fields with both forms replaced, at any depth.
 pub(super) fn upgraded(fields: Map<String, Value>) -> Map<String, Value> {
@@ -16,12 +30,20 @@ pub(super) fn upgraded(fields: Map<String, Value>) -> Map<String, Value> {
 fn upgraded_value(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(upgraded_value).collect(),
-        Value::Object(fields) => {
-            let date = fields.get("$date").filter(|_| fields.len() == 1).and_then(date_with_colon);
-            let found = date.or_else(|| binary(&fields).filter(|_| fields.len() == 2));
-            found.unwrap_or_else(|| Value::Object(upgraded(fields)))
-        }
+        Value::Object(fields) => match upgraded_form(&fields) {
+            Some(form) => form,
+            None => Value::Object(upgraded(fields)),
+        },
         other => other,
+    }
+}
+
+/// The form of version 2 of an object that has one of both forms.
+fn upgraded_form(fields: &Map<String, Value>) -> Option<Value> {
+    match fields.len() {
+        1 => date_with_colon(fields.get("$date")?),
+        2 => binary(fields),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use bson::{Document, RawDocumentBuf};
 
 use super::error::TransferError;
-use super::extended_json_1::upgraded;
+use super::extended_json_1::{is_version_1, upgraded};
 
 /// The longest document that a store takes, with the allowance for its own fields that MongoDB has.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
@@ -112,9 +112,8 @@ pub(super) trait RecordReader {
 pub(super) fn document_of(value: serde_json::Value) -> Result<RawDocumentBuf, RecordError> {
     match value {
         serde_json::Value::Object(fields) => {
-            let read = Document::try_from(fields.clone());
-            // The error of what was written says most.
-            encoded(&read.or_else(|error| Document::try_from(upgraded(fields)).map_err(|_| error))?)
+            let fields = if is_version_1(&fields) { upgraded(fields) } else { fields };
+            encoded(&Document::try_from(fields)?)
         }
         _ => Err(RecordError::NotAnObject),
     }

@@ -144,13 +144,12 @@ impl SegmentFiles {
     /// The files, to change their names. The folder may have been moved since the opening, and another store
     /// made in its place: its files are not ours.
     fn files_to_name(&self) -> Result<&dyn FileSystem, LogError> {
-        if self
-            .identity
-            .is_none_or(|opened| self.files().identity(&self.folder).is_ok_and(|now| now == opened))
+        if let Some(opened) = self.identity
+            && self.files().identity(&self.folder)? != opened
         {
-            return Ok(self.files());
+            return Err(EnvironmentError::Replaced { path: self.folder.clone() }.into());
         }
-        Err(EnvironmentError::Replaced { path: self.folder.clone() }.into())
+        Ok(self.files())
     }
 
     /// The numbers of all segment files in the folder, ascending.
@@ -166,7 +165,8 @@ impl SegmentFiles {
 
     /// Opens a segment's file, to read it and to sync it.
     pub(super) fn open(&self, number: u64) -> Result<Arc<dyn File>, LogError> {
-        Ok(self.files().open(&segment_path(&self.folder, number), OpenMode::Existing, Access::Buffered)?)
+        let mode = if self.identity.is_none() { OpenMode::ReadOnly } else { OpenMode::Existing };
+        Ok(self.files().open(&segment_path(&self.folder, number), mode, Access::Buffered)?)
     }
 
     /// After recovery: begins the segment `active`, to which records are appended. Files that recovery did

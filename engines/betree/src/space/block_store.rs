@@ -12,9 +12,9 @@ use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pando_encryption::{Encryption, SEAL_BYTES, Vault};
+use pando_encryption::{SEAL_BYTES, Vault};
 use pando_environment::sync::Mutex;
-use pando_environment::{Access, Environment, File, FolderLock, OpenMode};
+use pando_environment::{Environment, File, FolderLock, OpenMode};
 use pando_storage::{
     CommitTimestamp, DeviceAccount, DeviceReads, Lsn, OperationWait, SnapshotTimestamp, TreeId,
 };
@@ -24,6 +24,7 @@ use super::checkpoint::DurableState;
 use super::interval_set::IntervalSet;
 use super::needed_features::NeededFeatures;
 use super::space_change::units_of;
+use super::space_options::SpaceOptions;
 use super::store_keys::{create_vault, open_vault, refuse_keys_without_store};
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
@@ -36,48 +37,6 @@ use crate::base::{LockWaits, WaitFor, create_durable_folder};
 
 /// The suffix of the data file's name while a store is created.
 const UNFINISHED_SUFFIX: &str = ".new";
-
-/// The least growth of the data file, and the size of its reserve, in bytes.
-const GROWTH_BYTES: u64 = 4 << 20;
-
-/// Settings of the data file. The defaults suit everything but tests.
-#[derive(Clone, Debug)]
-pub(crate) struct SpaceOptions {
-    /// The file grows by an eighth of itself, at least by this many bytes.
-    pub(crate) growth_bytes_min: u64,
-    /// The file grows by at most this many bytes at once, unless one write needs more.
-    pub(crate) growth_bytes_max: u64,
-    /// Bytes that are reserved for checkpoints.
-    pub(crate) reserve_bytes: u64,
-    /// Whether file access goes through the page cache.
-    pub(crate) access: Access,
-    /// The keys, if the store is encrypted.
-    pub(crate) encryption: Option<Encryption>,
-}
-
-impl SpaceOptions {
-    /// For a file that grows by at least this many bytes. A small step has a small reserve.
-    pub(crate) fn growing_by(bytes: u64, access: Access) -> SpaceOptions {
-        SpaceOptions {
-            growth_bytes_min: bytes,
-            reserve_bytes: bytes.min(GROWTH_BYTES),
-            access,
-            ..SpaceOptions::default()
-        }
-    }
-}
-
-impl Default for SpaceOptions {
-    fn default() -> Self {
-        SpaceOptions {
-            growth_bytes_min: GROWTH_BYTES,
-            growth_bytes_max: 64 << 20,
-            reserve_bytes: GROWTH_BYTES,
-            access: Access::Direct,
-            encryption: None,
-        }
-    }
-}
 
 /// The state that an opened store begins from.
 #[derive(Clone, Debug)]
@@ -187,7 +146,7 @@ impl BlockStore {
         if !BlockStore::exists(environment, folder)? {
             return Err(SpaceError::NoStore { path: folder.to_owned() });
         }
-        let lock = environment.files().lock(folder)?;
+        let lock = options.lock(environment, folder)?;
         BlockStore::open_locked(environment, folder, options, None, lock)
     }
 
@@ -199,7 +158,7 @@ impl BlockStore {
         lock: FolderLock,
     ) -> Result<(BlockStore, OpenedState), SpaceError> {
         let path = folder.join(FileId::FIRST.name());
-        let file = environment.files().open(&path, OpenMode::Existing, options.access)?;
+        let file = environment.files().open(&path, options.mode, options.access)?;
         let found = read_slots(file.as_ref(), &path)?;
         let superblock = found.newest.clone();
         let damaged_superblocks = found.damaged.clone();

@@ -1,6 +1,7 @@
 //! Trees that a correct engine never writes, written by hand. The check must name the damage of each.
 
 use bytes::Bytes;
+use pando_environment::Access;
 use pando_environment::Simulation;
 use pando_storage::{BlockingMode, Engine, Merge, SnapshotTimestamp, TreeOptions};
 

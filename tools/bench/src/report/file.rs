@@ -12,6 +12,7 @@ use crate::why::Why;
 use crate::why::profile::flame_graph_path;
 use pando_measuring::counters::{Facts, FolderSize, ProcessId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -226,7 +227,15 @@ pub fn replace_page(path: &Path, text: &str) -> Result<(), BenchError> {
         Ok(there) if there.is_file() => {
             // A link to a page stays one.
             let real = path.canonicalize().map_err(unwritable(path))?;
-            write_whole(&real, text)
+            match write_whole(&real, text) {
+                // The page can be written, and nothing beside it.
+                Err(BenchError::WriteReport { source, .. })
+                    if source.kind() == ErrorKind::PermissionDenied =>
+                {
+                    std::fs::write(&real, text).map_err(unwritable(path))
+                }
+                written => written,
+            }
         }
         Ok(_) => std::fs::write(path, text).map_err(unwritable(path)),
         Err(_) => write_whole(path, text),

@@ -13,21 +13,30 @@ const CACHE: &str = "cache";
 /// The smallest cache with which a tree of any height can be read and written, in bytes.
 pub const CACHE_BYTES_MIN: u64 = 16 << 20;
 
-/// Refuses a cache that a start refuses as well. The engine itself refuses what is no size.
-pub(in crate::diagnostic) fn check_cache(setting: &str, text: &str) -> Result<(), String> {
+/// Refuses a cache that a start refuses as well, and logs one that is larger than the memory. The engine
+/// itself refuses what is no size.
+pub(in crate::diagnostic) fn check_cache(
+    context: &Context<'_>,
+    setting: &str,
+    text: &str,
+) -> Result<(), String> {
     match text.parse::<ByteSize>() {
         Ok(size) if setting == CACHE && size.bytes() < CACHE_BYTES_MIN => {
             Err(format!("a cache of {size} is too small: choose at least {}", shown(CACHE_BYTES_MIN)))
+        }
+        Ok(size) if setting == CACHE => {
+            warn_of_large_cache(context, size);
+            Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// Logs that a cache is larger than the memory: it is filled all the same, until the kernel ends the process.
-fn warn_of_large_cache(context: &Context<'_>, cache: usize) {
+/// Such a cache is filled all the same, until the kernel ends the process.
+fn warn_of_large_cache(context: &Context<'_>, cache: ByteSize) {
     let memory = context.shared.options.host.memory_limit_bytes;
-    if memory > 0 && cache as u64 > memory {
-        let (cache, memory) = (shown(cache as u64), shown(memory & !0xf_ffff));
+    if memory > 0 && cache.bytes() > memory {
+        let memory = shown(memory >> 20 << 20);
         tracing::warn!(
             "the cache of {cache} is larger than the memory of this machine, {memory}: choose about half of it"
         );
@@ -72,9 +81,6 @@ pub(in crate::diagnostic) fn follow_cache(context: &Context<'_>) {
         (None, None) => context.shared.options.query_memory.limit_bytes.min(most),
     };
     context.catalog().query_memory().set_limit(limit);
-    if most < usize::MAX {
-        warn_of_large_cache(context, most);
-    }
 }
 
 /// The most that the limit can be: the cache of now, or that of the start where it cannot change.
