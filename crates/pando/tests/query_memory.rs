@@ -57,7 +57,7 @@ fn the_memory_of_queries_is_a_quarter_of_the_cache_or_what_is_asked_for_within_b
         match Pando::open_with(folder.path(), &options(Some(impossible))) {
             Err(Error::Open(error)) => {
                 assert!(
-                    error.to_string().contains("the memory of queries (query_memory) cannot be"),
+                    error.to_string().contains("the memory of queries (query_memory_bytes) cannot be"),
                     "{error}"
                 );
             }
