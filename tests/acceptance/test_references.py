@@ -96,15 +96,12 @@ def test_indexes_hold_parts_of_references(owners, index):
         owners.plan({"find": "owners", "filter": filter})
 
 
-def pairs(*fields):
-    return dict(fields)
-
-
 IDS = [
-    pairs(("$ref", "x"), ("$id", 1)), pairs(("$ref", "x"), ("$id", 1), ("$db", "d")), {"a": pairs(("$ref", "x"), ("$id", 1))}, {"$id": 1}, {"$a": 1},
-    {"$ref": "x"}, pairs(("$id", 1), ("$ref", "x")), {"$db": "d"}, pairs(("$ref", 1), ("$id", 1)), pairs(("$ref", "x"), ("$id", 1), ("$foo", 1)),
-    pairs(("$ref", "x"), ("$id", 1), ("$db", 5)), pairs(("$ref", "x"), ("$id", 1), ("foo", 1)), pairs(("foo", 1), ("$ref", "x"), ("$id", 1)),
-    {"a": {"$id": 1}}, {"a": [{"$id": 1}]}, {"a": {"b": pairs(("$ref", "x"), ("$id", {"$a": 1}))}}, pairs(("$ref", "x"), ("$id", {"$a": 1}), ("b", {"$a": 1})), pairs(("$ref", "x"), ("$db", "d"), ("$id", 1)),
+    {"$ref": "x", "$id": 1}, {"$ref": "x", "$id": 1, "$db": "d"}, {"a": {"$ref": "x", "$id": 1}}, {"$id": 1}, {"$a": 1},
+    {"$ref": "x"}, {"$id": 1, "$ref": "x"}, {"$db": "d"}, {"$ref": 1, "$id": 1}, {"$ref": "x", "$id": 1, "$foo": 1},
+    {"$ref": "x", "$id": 1, "$db": 5}, {"$ref": "x", "$id": 1, "foo": 1}, {"foo": 1, "$ref": "x", "$id": 1},
+    {"a": {"$id": 1}}, {"a": [{"$id": 1}]}, {"a": {"b": {"$ref": "x", "$id": {"$a": 1}}}}, {"$ref": "x", "$id": {"$a": 1}, "b": {"$a": 1}},
+    {"$ref": "x", "$db": "d", "$id": 1},
 ]
 
 
@@ -123,7 +120,7 @@ def test_an_id_is_a_reference_or_holds_one(owners, id):
 
 
 def test_an_upsert_takes_a_reference_from_its_filter(owners):
-    pet = pairs(("$ref", "pets"), ("$id", 9))
+    pet = {"$ref": "pets", "$id": 9}
     owners.same({"delete": "refs", "deletes": [{"q": {}, "limit": 0}]})
     owners.same({"update": "refs", "updates": [{"q": {"_id": 1, "pet": pet}, "u": {"$set": {"a": 1}}, "upsert": True}]})
     owners.rows({"find": "refs"})

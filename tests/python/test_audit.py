@@ -140,6 +140,12 @@ def verify(*arguments):
     return ended.returncode, ended.stdout + ended.stderr
 
 
+def verified_in_json(file, code):
+    ended = subprocess.run([PANDO, "audit", "verify", str(file), "--json"], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == code, ended
+    return json.loads(ended.stdout)
+
+
 def test_a_chain_goes_over_restarts_and_new_files_and_shows_a_change(start, tmp_path):
     path = tmp_path / "audit.json"
     for _ in range(2):
@@ -164,10 +170,14 @@ def test_a_chain_goes_over_restarts_and_new_files_and_shows_a_change(start, tmp_
     assert code == 0, said
     code, said = verify(path, "--previous", said.split()[-1])
     assert code == 0, said
+    told = verified_in_json(old[0], 0)
     lines = old[0].read_text().splitlines()
+    assert told["sound"] and (told["faults"], told["lines"]) == (0, len(lines)) and told["lastChain"], told
     old[0].write_text("\n".join([lines[0], lines[1].replace("shop", "shed"), *lines[2:]]).replace('"shutdown"', '"started"', 1) + "\n")
     code, said = verify(old[0])
     assert code == 1 and "does not follow" in said, said
+    told = verified_in_json(old[0], 1)
+    assert not told["sound"] and told["faults"] > 0, told
 
 
 def test_events_that_could_not_be_written_are_told_and_the_rest_of_the_chain_is_sound(start, tmp_path):

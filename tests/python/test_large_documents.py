@@ -6,6 +6,7 @@ import pytest
 from bson import BSON, Binary
 from pymongo import WriteConcern
 
+from raw_connection import Raw
 from server import Server
 
 LARGEST = 16 * 1024 * 1024
@@ -67,3 +68,15 @@ def test_documents_of_every_size_are_kept_updated_and_found_again_after_a_restar
         client.drop_database("large")
     assert server.stop() == 0, server.log()
     assert "panic" not in server.log()
+
+
+def test_a_document_beyond_the_allowance_fails_the_whole_insert(server):
+    """As in MongoDB: between 16 MiB and 16 KiB more only its own write fails."""
+    with Raw(server.port) as raw:
+        for more, code in ((16_000, None), (20_000, 10334)):
+            documents = [{"_id": more}, {"_id": 1, "x": "x" * (LARGEST + more)}]
+            reply = raw.ask("d", {"insert": "c", "documents": documents})
+            assert reply.get("code") == code, reply
+            assert code or (reply["n"], reply["writeErrors"][0]["code"]) == (1, 2), reply
+    with server.client() as client:
+        assert list(client.d.c.find()) == [{"_id": 16_000}]

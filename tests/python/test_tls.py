@@ -200,6 +200,15 @@ def test_a_start_with_a_faulty_file_says_which_and_what_to_do(tmp_path, certific
         assert f"{option} has no effect with --tls-mode disabled" in refusal(tmp_path, option, "server.pem", code=2)
 
 
+def test_a_private_key_that_every_user_can_read_is_a_warning(start, certificates):
+    for mode, is_told in ((0o600, False), (0o640, False), (0o644, True)):
+        key = certificates.issue("server.pem", "CN=server")
+        os.chmod(key, mode)
+        server = start("--tls-mode", "requireTLS", "--tls-certificate-key-file", key)
+        assert ("lets every user read the private key" in server.log()) == is_told, server.log()
+        assert server.stop() == 0
+
+
 def test_an_ended_certificate_is_a_warning(start, certificates):
     ended = certificates.issue("ended.pem", "CN=ended", days=-2)
     server = start("--tls-mode", "requireTLS", "--tls-certificate-key-file", ended)

@@ -69,8 +69,8 @@ pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &st
             let limit = reservation.limit();
             let message = format!(
                 "{owner} needs {bytes} bytes of memory and cannot spill to disk. A query may have half of the memory of queries \
-                 (--query-memory, in a program query_memory_bytes), which is {limit} bytes now, and this one holds {held} besides; all together may have no more than it: raise it, also \
-                 by setParameter queryMemory, or run fewer queries at once"
+                 (--query-memory, in a program query_memory_bytes), which is {limit} bytes now, and this one holds {held} besides; \
+                 all together may have no more than it: raise it, also by setParameter queryMemory, or run fewer queries at once"
             );
             return Err(QueryError::new(ErrorCode::ExceededMemoryLimit, message));
         }

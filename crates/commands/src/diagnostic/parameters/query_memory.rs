@@ -1,4 +1,5 @@
-//! The memory of queries: its bounds, and its change with the cache of the engine, whose part it is.
+//! The memory of queries and the cache of the engine, whose part it is: the bounds of both, and the change of
+//! the one with the other.
 
 use pando_catalog::{ByteSize, QUERY_MEMORY_MIN};
 use pando_document::RawValue;
