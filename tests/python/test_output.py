@@ -171,8 +171,16 @@ def test_a_server_at_the_file_size_limit_refuses_writes_and_goes_on(tmp_path):
         assert refused is not None and refused.code == 14031, refused
         assert "the file size limit of this process (ulimit -f)" in refused.details["errmsg"], refused.details
         assert client.t.c.count_documents({}) == number and client.t.c.find_one({"_id": 0})
+        # A full device is no damage, for a check by the server and for one of the folder.
+        with pytest.raises(OperationFailure) as unchecked:
+            client.admin.command("pandoVerify")
+        assert unchecked.value.code == 14031 and "nothing was checked" in str(unchecked.value), unchecked.value.details
+    checked = subprocess.run([PANDO, "verify", "--uri", server.uri], capture_output=True, text=True, timeout=120)
+    assert checked.returncode == 1 and "nothing was checked" in checked.stderr and "damage" not in checked.stdout + checked.stderr, checked
     server.terminate()
     assert "panic" not in server.whole_log()
+    checked = subprocess.run([*limited(24_000), "verify", tmp_path / "data", "--collections"], capture_output=True, text=True, timeout=120)
+    assert checked.returncode == 1 and "may be lost" not in checked.stderr and "has every write" in checked.stderr, checked
     again = Server(tmp_path / "data").start()
     with again.client() as client:
         assert client.t.c.count_documents({}) == number
