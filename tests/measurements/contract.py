@@ -25,6 +25,7 @@ RATES = {
 def record_of(runs):
     """The record of some runs; a rate that was not measured leaves its ratio out."""
     record = raw.Record("contract", "make measure-contract")
+    record.versions = page.versions_in(runs[0])
     for results in runs:
         found = {outcome["peer"]: outcome["figures"] for outcome in results["outcomes"] if outcome["phase"] == "cached"}
         for library in LIBRARIES:

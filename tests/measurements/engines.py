@@ -59,6 +59,7 @@ def record_of(name, runs, command):
         "cap_bytes": setup["cache_bytes"] + setup["headroom_bytes"],
         "document_bytes": DOCUMENT_BYTES,
     }
+    record.versions = page.versions_in(runs[0])
     for peer, points in timelines_of(runs[0]):
         # Ten minutes have as many points as a line can show.
         record.timeline(peer, points[:: max(1, len(points) // 200)])

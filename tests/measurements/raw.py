@@ -63,6 +63,12 @@ def machine():
     }
 
 
+def late_rate(points):
+    """The mean rate of the last fifth of a timeline's seconds."""
+    last = [rate for _, rate in points[-max(1, len(points) // 5) :]]
+    return sum(last) / len(last)
+
+
 class Record:
     """The result of one measure."""
 
@@ -72,6 +78,8 @@ class Record:
         self.figures = {}
         self.timelines = {}
         self.setup = {}
+        # The versions of libraries that told theirs, by the names that pages give them.
+        self.versions = {}
 
     def add(self, name, value):
         """One more sample of a figure; without a value there is none."""
@@ -92,6 +100,8 @@ class Record:
             "machine": machine(),
             "figures": {name: summary(samples) for name, samples in self.figures.items()},
         }
+        if self.versions:
+            content["versions"] = self.versions
         if self.setup:
             content["setup"] = self.setup
         if self.timelines:

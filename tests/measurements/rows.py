@@ -21,6 +21,7 @@ import bson
 from pymongo import WriteConcern
 
 import everyday as operations
+import raw
 from servers import (
     BENCH,
     MONGOD,
@@ -191,9 +192,9 @@ def chart(record):
         )[0]
         shutil.rmtree(folder, ignore_errors=True)
         add_run(record, prefix, run)
-        record.timeline(prefix, rates_of(run["figures"]["timeline"]))
-        last = run["figures"]["timeline"][-max(10, len(run["figures"]["timeline"]) // 5) :]
-        record.add(f"{prefix}.late.rate", sum(second["operations"] for second in last) / len(last))
+        points = rates_of(run["figures"]["timeline"])
+        record.timeline(prefix, points)
+        record.add(f"{prefix}.late.rate", raw.late_rate(points))
         record.add(f"{prefix}.documents", run["figures"]["operations"])
 
 

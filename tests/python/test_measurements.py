@@ -53,6 +53,7 @@ def test_every_promise_names_known_keys_only():
         "raw",
         "text",
         "claim",
+        "claim_note",
         "figures",
         "unit",
         "peer",
@@ -140,6 +141,41 @@ def test_the_newest_file_that_has_the_figures_counts_and_of_a_search_that_with_t
     assert lowest.figure_cell() == "0.48", "the newer one has no figure of the second peer"
 
 
+def test_a_target_that_a_round_misses_is_not_shown():
+    results = {"m": result("m", {"own": [10.0, 11.4, 9.7], "peer": [10.0, 10.0, 10.0]})}
+    entry = {"raw": "m", "figures": ["own"], "peer": "P", "peers": ["peer"]}
+    assert promise(results, **entry, times_at_most=1.01).target_cell() == "**not shown**: ≤ 1.01 ×"
+    assert promise(results, **entry, times_at_most=1.15).target_cell() == "≤ 1.15 ×"
+    assert promise(results, **entry, times_at_most=0.99).target_cell() == "**missed**: ≤ 0.99 ×"
+    assert promise(results, **entry, at_least=9.8).target_cell() == "**not shown**: ≥ 9.8"
+    one = promise(results, **entry, times_at_most=1.01)
+    assert page.missed_text([one]).startswith("0 of the 1 targets of all promises are missed. 1 more are not shown")
+
+
+def test_a_claim_has_its_condition_below_the_table():
+    results = {"m": result("m", {"own": [10.0], "documents": [2_151_000.0]})}
+    claimed = promise(results, raw="m", figures=["own"], claim="Inserts", claim_note="Stopped at {documents}.")
+    assert "\n\nStopped at 2.15 M.\n" in page.claims_text([claimed], results)
+
+
+def test_the_late_rate_is_that_of_the_last_fifth_of_the_whole_seconds():
+    points = [[second * 10, 10] for second in range(1, 29)] + [[280 + second * 20, 20] for second in range(1, 8)]
+    assert raw.late_rate(points) == 20.0, "7 of 35 seconds"
+    results = raw.read_all(raw.DOCUMENTED)["chart"]
+    for side, line in results["timelines"].items():
+        assert results["figures"][f"{side}.late.rate"]["median"] == raw.rounded(raw.late_rate(line))
+
+
+def test_the_page_names_the_version_of_rocksdb_that_the_raw_results_know():
+    known = result("inserts", {"betree.a": [1.0], "rocksdb.a": [1.0]}) | {"versions": {"RocksDB": "11.8.1"}}
+    results = {"inserts": known, "contract": result("contract", {"rocksdb.get": [0.9]})}
+    commands = {"inserts": "make i", "contract": "make c"}
+    of = lambda raw, figures, peers: page.Promise({"raw": raw, "figures": figures, "peers": peers}, commands, results)
+    both = [of("inserts", ["betree.a"], ["rocksdb.a"]), of("contract", ["rocksdb.get"], [])]
+    told = page.library_versions(both)
+    assert told == "RocksDB 11.8.1 (`make i`), of a version not recorded (`make c`)"
+
+
 def test_a_missed_limit_is_not_rounded_to_the_limit():
     results = {"m": result("m", {"own": [0.7986]})}
     assert promise(results, raw="m", figures=["own"], at_least=0.8, unit="").figure_cell() == "0.799"
@@ -195,12 +231,14 @@ def test_the_engines_results_become_samples_by_peer_and_figure():
                 {"at": 3.0, "documents": 500, "longest_ms": 1.0},
             ],
         }
-        return {"setup": {"cache_bytes": 64, "headroom_bytes": 192}, "outcomes": [outcome], "failures": []}
+        setup = {"cache_bytes": 64, "headroom_bytes": 192}
+        return {"setup": setup, "outcomes": [outcome], "failures": [], "versions": {"rocksdb": "11.8.1"}}
 
     record = engines.record_of("engines", [run(10.0), run(12.0)], "make measure-engines")
     assert record.figures["betree.capped.inserts.late.rate"] == [10.0, 12.0]
     assert record.figures["betree.derived.disk_mb"] == [295.0, 295.0]
     assert record.timelines["betree"] == [[100, 100], [500, 200]]
+    assert record.versions == {"RocksDB": "11.8.1"}
 
 
 def test_the_labs_output_becomes_figures():

@@ -106,6 +106,9 @@ pub struct Results {
     pub outcomes: Vec<Outcome>,
     /// Phases that gave none, and why.
     pub failures: Vec<String>,
+    /// The versions of the libraries that write theirs into their stores, by the peer's name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
 }
 
 impl Results {

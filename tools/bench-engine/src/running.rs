@@ -46,6 +46,7 @@ struct Running<'r> {
     run: &'r Run,
     outcomes: Vec<Outcome>,
     failures: Vec<String>,
+    versions: BTreeMap<String, String>,
     began: Instant,
 }
 
@@ -55,11 +56,19 @@ pub fn run(run: &Run) -> Result<Results, BenchError> {
     }
     write_json(&run.out.join(SETUP), &run.setup)?;
     let machine = machine();
-    let mut running = Running { run, outcomes: Vec::new(), failures: Vec::new(), began: Instant::now() };
+    let mut running = Running {
+        run,
+        outcomes: Vec::new(),
+        failures: Vec::new(),
+        versions: BTreeMap::new(),
+        began: Instant::now(),
+    };
     for peer in &run.peers {
         running.measure_peer(*peer);
+        let stores = run.scratch.join(peer.name());
+        running.versions.extend(rocksdb_version(&stores).map(|version| (peer.name().to_owned(), version)));
         // Stores are large, and what is left over of one is nobody's.
-        let _gone = std::fs::remove_dir_all(run.scratch.join(peer.name()));
+        let _gone = std::fs::remove_dir_all(stores);
         // A run that is interrupted leaves the peers that are done.
         write_json(&run.out.join(RESULTS), &running.results(&machine))?;
     }
@@ -76,6 +85,7 @@ impl Running<'_> {
             seconds: self.began.elapsed().as_secs_f64(),
             outcomes: self.outcomes.clone(),
             failures: self.failures.clone(),
+            versions: self.versions.clone(),
         }
     }
 
@@ -210,6 +220,18 @@ fn wait(mut child: Child, peer: PeerKind, phase: Phase) -> Result<(), BenchError
     }
 }
 
+/// The version of RocksDB that wrote a store below a folder, as its file of options says it. The library that
+/// is linked may be another one than the crate builds, and tells its version nowhere else.
+fn rocksdb_version(stores: &Path) -> Option<String> {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries(stores).flat_map(|store| entries(&store.path()));
+    let options = files.filter(|file| file.file_name().to_string_lossy().starts_with("OPTIONS-"));
+    let mut texts = options.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts.find_map(|text| {
+        text.lines().find_map(|line| Some(line.trim().strip_prefix("rocksdb_version=")?.to_owned()))
+    })
+}
+
 /// The facts without which a figure cannot be compared with another.
 fn machine() -> BTreeMap<String, String> {
     let facts = Facts::gather(None, None);
@@ -228,4 +250,20 @@ pub fn report_again(folder: &Path) -> Result<Results, BenchError> {
     let results: Results = read_json(&folder.join(RESULTS))?;
     report::write_files(&results, folder)?;
     Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_rocksdb_is_read_from_the_options_of_a_store() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = folder.path().join("capped");
+        std::fs::create_dir(&store).expect("it is empty");
+        assert_eq!(rocksdb_version(folder.path()), None);
+        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n";
+        std::fs::write(store.join("OPTIONS-000007"), text).expect("writable");
+        assert_eq!(rocksdb_version(folder.path()).as_deref(), Some("7.8.3"));
+    }
 }

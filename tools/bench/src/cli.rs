@@ -359,7 +359,7 @@ pub(crate) fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
 }
 
 /// Whether an option stands on the command line.
-fn is_given(matches: &ArgMatches, name: &str) -> bool {
+pub(crate) fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches!(matches.try_contains_id(name), Ok(true))
         && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
 }

@@ -72,7 +72,7 @@ pub enum BenchError {
     DataSetGraph { database: String, found: u64, nodes: u64 },
     #[error("the load failed, {failed} batches are not in: {message}")]
     Load { failed: u64, message: String },
-    #[error("--{option}: {cause}")]
+    #[error("{}{option}: {cause}", dashes(option))]
     Option { option: &'static str, cause: String },
     #[error("cannot read {path}")]
     ReadFile { path: PathBuf, source: std::io::Error },
@@ -131,6 +131,11 @@ impl BenchError {
     }
 }
 
+/// An option of one letter has one dash.
+fn dashes(option: &str) -> &'static str {
+    if option.len() == 1 { "-" } else { "--" }
+}
+
 fn in_line(line: usize) -> String {
     if line == 0 { String::new() } else { format!(", line {line}") }
 }
@@ -159,4 +164,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String, BenchError> {
 /// Makes a folder, with those above it.
 pub(crate) fn make_folder(path: &Path) -> Result<(), BenchError> {
     std::fs::create_dir_all(path).map_err(unwritable(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_one_letter_is_named_with_one_dash() {
+        assert_eq!(BenchError::option("D", "addnode is 5").to_string(), "-D: addnode is 5");
+        assert_eq!(BenchError::option("docs", "too many").to_string(), "--docs: too many");
+    }
 }

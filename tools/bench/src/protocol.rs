@@ -46,6 +46,12 @@ pub trait Server: std::fmt::Debug + Send + Sync {
     /// How large its data is; `folder` is its data folder.
     fn sizes(&self, folder: Option<&Path>) -> Sizes;
 
+    /// The same, where documents, data and indexes are those of these databases only, as far as it can tell
+    /// them apart.
+    fn sizes_in(&self, _databases: &[String], folder: Option<&Path>) -> Sizes {
+        self.sizes(folder)
+    }
+
     /// Has it write a checkpoint; gives how long that took.
     fn force_checkpoint(&self) -> Result<Duration, BenchError>;
 
@@ -112,7 +118,11 @@ impl Server for MongoServer {
     }
 
     fn sizes(&self, folder: Option<&Path>) -> Sizes {
-        Sizes::of(&self.target, folder)
+        Sizes::of(&self.target, &[], folder)
+    }
+
+    fn sizes_in(&self, databases: &[String], folder: Option<&Path>) -> Sizes {
+        Sizes::of(&self.target, databases, folder)
     }
 
     fn force_checkpoint(&self) -> Result<Duration, BenchError> {

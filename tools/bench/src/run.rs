@@ -5,7 +5,7 @@
 //! 3. This thread samples the machine's counters at both edges of the window and at each of its seconds, and
 //!    prints progress.
 //! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies
-//!    are added up.
+//!    are added up. If the server's process ends within the window, the run has what was counted until then.
 
 use crate::client::{
     Address, CREW_GRACE, Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Place, Tally, Task,
@@ -13,7 +13,7 @@ use crate::client::{
 };
 use crate::error::{BenchError, no_resource};
 use crate::interrupt;
-use pando_measuring::counters::{Sample, Sources, Usage};
+use pando_measuring::counters::{ProcessId, Sample, Sources, Usage};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -70,6 +70,17 @@ pub struct Measured {
     /// The size of the data folder on the device at the end of each interval, in bytes; empty if its place is
     /// not known.
     pub folder_bytes: Vec<u64>,
+    /// The end of the server's process, if it came within the window.
+    pub server_end: Option<ServerEnd>,
+}
+
+/// The end of a server's process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerEnd {
+    /// The process.
+    pub process: ProcessId,
+    /// How long after the clients began.
+    pub seconds: f64,
 }
 
 impl Measured {
@@ -148,7 +159,8 @@ pub fn run(
     let window = orders(start, 0).window;
     let crews = crews.into_iter().map(|(pace, tasks)| (Orders { pace, ..orders(start, 0) }, tasks)).collect();
     let underway = start_all(groups, |part| orders(start, part), crews)?;
-    let Watched { usage, usage_per_second, folder_bytes } = watch(plan, window, &underway, observer)?;
+    let Watched { usage, usage_per_second, folder_bytes, server_end } =
+        watch(plan, window, &underway, observer)?;
     let ended = if is_over_by(&underway, window.to() + CREW_GRACE)? { Ended::All } else { Ended::NotAll };
     let mut tally = Tally::new(counting.kinds, counting.misses).by_intervals_of(plan.interval_s);
     let mut over_at = Some(window.from);
@@ -165,7 +177,16 @@ pub fn run(
     let seconds = over_at.map_or(planned, |over| over.duration_since(window.from).as_secs_f64().max(1e-6));
     // Seconds in which nothing was done are seconds of the window, too.
     tally.seconds.resize(seconds.ceil() as usize, crate::client::Second::default());
-    Ok(Measured { plan, from: window.from, seconds, tally, usage, usage_per_second, folder_bytes })
+    Ok(Measured {
+        plan,
+        from: window.from,
+        seconds,
+        tally,
+        usage,
+        usage_per_second,
+        folder_bytes,
+        server_end,
+    })
 }
 
 fn start_all(
@@ -231,6 +252,7 @@ struct Watched {
     usage: Option<Usage>,
     usage_per_second: Vec<Usage>,
     folder_bytes: Vec<u64>,
+    server_end: Option<ServerEnd>,
 }
 
 /// Samples the counters at the edges of the window and of its seconds, and the size of the data at the end of
@@ -252,12 +274,19 @@ fn watch(
         look();
     }
     let (mut last, mut per_second, mut folder_bytes) = (first.clone(), Vec::new(), Vec::new());
+    let mut server_end = None;
     for second in 1..=window.seconds {
         if all_over {
             break;
         }
         all_over = is_over(window.from + SECOND * second)?;
-        let sample = sample(sources, window)?;
+        let sample = match sample(sources, window) {
+            Err(BenchError::ServerEnded { process, seconds }) => {
+                server_end = Some(ServerEnd { process, seconds });
+                break;
+            }
+            sample => sample?,
+        };
         per_second.push(sources.between(&last, &sample));
         last = sample;
         if second % plan.interval_s.max(1) == 0 || second == window.seconds || all_over {
@@ -270,8 +299,9 @@ fn watch(
     if let Some(look) = &mut at_edge {
         look();
     }
-    let usage = Some(sources.between(&first, &last));
-    Ok(Watched { usage, usage_per_second: per_second, folder_bytes })
+    // A server that ended within the first second has been looked at once only.
+    let usage = (server_end.is_none() || !per_second.is_empty()).then(|| sources.between(&first, &last));
+    Ok(Watched { usage, usage_per_second: per_second, folder_bytes, server_end })
 }
 
 /// The counters now. If they cannot be read because the server has ended, the error says so, and when.

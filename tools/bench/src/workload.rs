@@ -153,6 +153,11 @@ pub trait Workload: Sync {
         self.original().map_or(0, |original| original.settle_s())
     }
 
+    /// The databases that its data is in; none if it is not known.
+    fn databases(&self) -> Vec<String> {
+        self.loading().map_or_else(Vec::new, Loading::databases)
+    }
+
     /// Whether the data is as it must be after a run.
     fn verify(&self, _target: &Target) -> Result<Vec<Finding>, BenchError> {
         Ok(Vec::new())

@@ -83,6 +83,42 @@ fn notes_count_the_window_and_not_the_warm_up() {
     assert_eq!(figures["notes"]["documents in the answers"], figures["units"]);
 }
 
+/// The text of the file in the output whose name ends so.
+fn written(folder: &std::path::Path, end: &str) -> String {
+    let entries = std::fs::read_dir(folder.join("out")).expect("the tool wrote files").flatten();
+    let found = entries.map(|entry| entry.path()).find(|path| path.display().to_string().ends_with(end));
+    std::fs::read_to_string(found.expect("there is one")).expect("readable")
+}
+
+#[test]
+fn linkbench_counts_and_streams_requests_of_the_window_and_none_of_the_warm_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    bench(
+        folder.path(),
+        "linkbench -l -r --nodes 300 --max-degree 20 -D requesters=2 -D requests=50 -D warmup_time=1 --duration 30 \
+         --no-ceiling --uri embedded:memory",
+    );
+    let figures = &runs(folder.path(), "linkbench")[0]["figures"];
+    let number = |name: &str| figures[name].as_u64().expect("a number");
+    assert_eq!(number("failed"), 0, "{figures}");
+    let stream = written(folder.path(), ".csvstream.csv");
+    let lines = stream.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let requests = lines.filter(|cells| cells[2] != "RANGE_SIZE");
+    let streamed: u64 = requests.map(|cells| cells[5].parse::<u64>().expect("a number")).sum();
+    assert_eq!(streamed, 100, "{stream}");
+    assert_eq!(number("operations"), 100, "{figures}");
+}
+
+#[test]
+fn sizes_are_those_of_the_workloads_own_databases() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    bench(folder.path(), "load --collections 2 --docs 5000 --uri embedded:betree");
+    bench(folder.path(), "iibench --docs 1000 --clients 1 --settle 0 --no-ceiling --uri embedded:betree");
+    let sizes = &runs(folder.path(), "iibench")[0]["why"]["sizes"];
+    let documents = sizes["documents"].as_u64().expect("it says so");
+    assert!((100_000..200_000).contains(&documents), "without the two collections of another one: {sizes}");
+}
+
 #[test]
 fn a_closed_and_an_open_loop_have_a_row_each() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -318,7 +318,14 @@ pub mod tests {
         };
         let outcomes = vec![outcome(PeerKind::Betree, betree), outcome(Rocksdb, rocksdb)];
         let machine = std::collections::BTreeMap::new();
-        Results { setup, machine, seconds: 1.0, outcomes, failures: Vec::new() }
+        Results {
+            setup,
+            machine,
+            seconds: 1.0,
+            outcomes,
+            failures: Vec::new(),
+            versions: std::collections::BTreeMap::new(),
+        }
     }
 
     #[test]

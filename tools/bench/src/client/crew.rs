@@ -84,6 +84,9 @@ impl Crew {
                 self.done.fetch_add(u64::from(performed.operations), Ordering::Relaxed);
             }
             let counted = count(&mut lock(tally), window, intended.unwrap_or(begun), begun, performed);
+            if counted == Counted::Yes {
+                task.counted();
+            }
             // The end of a client is told whenever it happens.
             if client == ClientState::Out {
                 break Some(());

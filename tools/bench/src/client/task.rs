@@ -16,6 +16,9 @@ pub trait Task: Send {
     /// Does it.
     fn perform(&mut self) -> Performed;
 
+    /// Is called after a unit that was counted: it ended within the window, and not in the warm-up.
+    fn counted(&mut self) {}
+
     /// Counts of its own since it began. They are looked at before each unit.
     fn notes(&self) -> Vec<Note> {
         Vec::new()

@@ -29,6 +29,10 @@ pub fn command() -> Command {
     Command::new("commands")
         .about("Commands of your own against data of your own, with drawn values")
         .after_help(DRAWS)
+        .long_about(format!(
+            "Commands of your own against data of your own, with drawn values.\n\nWithout --command and --file each \
+             request is\n  {DEFAULT}"
+        ))
         .args(cli::server_arguments())
         .args(cli::run_arguments())
         .args(arguments())
@@ -106,6 +110,12 @@ mod tests {
         let two = ["--command", r#"{"ping": 1}"#, "--command", r#"{"find": "a", "comment": "everything"}"#];
         assert_eq!(kinds(&two).expect("sound"), ["ping", "everything"]);
         assert_eq!(kinds(&[]).expect("the default"), ["find"]);
+    }
+
+    #[test]
+    fn the_help_says_what_is_sent_without_a_command() {
+        let help = command().render_long_help().to_string();
+        assert!(help.contains("Without --command and --file") && help.contains(DEFAULT), "{help}");
     }
 
     #[test]

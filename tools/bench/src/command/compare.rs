@@ -1,8 +1,9 @@
 //! `pando-bench compare A B`: ratios of two sets of runs.
 
 use super::Call;
+use crate::cli::flag;
 use crate::error::BenchError;
-use crate::report::compare::compare;
+use crate::report::compare::{Compared, compare};
 use crate::report::file::RunFile;
 use clap::{Arg, Command, value_parser};
 use std::path::{Path, PathBuf};
@@ -16,20 +17,34 @@ pub fn command() -> Command {
         .about("Ratios of two sets of runs, with their spread")
         .arg(side("first", "A folder that --out wrote, or one of its JSON files: what the ratios are to"))
         .arg(side("second", "Another one"))
+        .arg(
+            flag("json").help(
+                "Print a list of JSON for programs: of each group its runs, servers, figures and cautions",
+            ),
+        )
 }
 
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let side = |name| read(&crate::cli::value::<PathBuf>(call.matches, name));
     let (first, second) = (side("first")?, side("second")?);
+    let compared = compare(&first, &second);
+    if call.matches.get_flag("json") {
+        out_line!("{}", compared.json);
+        return Ok(ended(&compared));
+    }
     let path = |name| crate::cli::value::<PathBuf>(call.matches, name).display().to_string();
     out_line!("first: {}; second: {}; ratio: second by first\n", path("first"), path("second"));
-    let compared = compare(&first, &second);
     out_text!("{}", compared.text);
+    Ok(ended(&compared))
+}
+
+/// Sides without a group in common are told.
+fn ended(compared: &Compared) -> ExitCode {
     if compared.groups == 0 {
         err_line!("nothing can be compared: no run of the one side is like one of the other");
-        return Ok(ExitCode::from(2));
+        return ExitCode::from(2);
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 pub fn read(path: &Path) -> Result<Vec<RunFile>, BenchError> {

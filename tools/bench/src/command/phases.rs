@@ -12,9 +12,9 @@ use crate::launch::Readahead;
 use crate::protocol::Server;
 use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds, render_per_second};
-use crate::report::{Figures, clients_in_words, csv, dips, warnings};
+use crate::report::{Figures, Finding, clients_in_words, csv, dips, warnings};
 use crate::run::settle::{self, Settled};
-use crate::run::{self, Counting, Measured, Observer, Plan};
+use crate::run::{self, Counting, Measured, Observer, Plan, ServerEnd};
 use crate::target::Target;
 use crate::why::checkpoints::Watch;
 use crate::why::profile::Recording;
@@ -156,18 +156,7 @@ fn one_run(
     let ceiling = if options.with_ceiling { ceiling(plan, workload, &found.target)? } else { None };
     let counting = counting_of(workload);
     workload.prepare(&found.target)?;
-    if let Some(clients) = workload.warm_up(&found.target, plan.clients)? {
-        err_line!("{}: a pass to warm up", clients_in_words(plan.clients));
-        let pass = Plan { warmup_s: 0, duration_s: LONGEST_SECONDS, pace: Pace::Closed, ..plan };
-        run::run(pass, found.target.address(), clients, counting, None)?;
-    }
-    err_line!(
-        "{}, {}: {} s of warm-up, {}",
-        clients_in_words(plan.clients),
-        in_words(plan.pace),
-        plan.warmup_s,
-        window_in_words(plan.duration_s)
-    );
+    warm_up(workload, &found.target, plan)?;
     let mut state = Vec::new();
     if options.server.force_checkpoint {
         let seconds = forced_checkpoint(found.server.as_ref())?;
@@ -179,17 +168,19 @@ fn one_run(
     let (server, mut statuses) = (found.server.clone(), Vec::new());
     let mut look = || statuses.push(server.status());
     let observer = Observer { sources: &mut found.sources, at_edge: Some(&mut look) };
-    let measured = run::run(plan, found.target.address(), clients, counting, Some(observer))?;
+    let mut measured = run::run(plan, found.target.address(), clients, counting, Some(observer))?;
     let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
     let status = status::changed_between(&statuses);
-    let settled = settled(workload, found)?;
-    let (sizes, mut sizes_written) = (Some(sizes_of(found)), None);
-    if options.server.force_checkpoint {
+    let is_there = measured.server_end.is_none();
+    let settled = if is_there { settled(workload, found)? } else { None };
+    let (sizes, mut sizes_written) = (Some(sizes_of(found, &workload.databases())), None);
+    if options.server.force_checkpoint && is_there {
         let seconds = forced_checkpoint(found.server.as_ref())?;
         state.push(format!("another one was forced after it ({seconds:.2} s)"));
-        sizes_written = Some(sizes_of(found));
+        sizes_written = Some(sizes_of(found, &workload.databases()));
     }
+    let (findings, lost) = verified(workload, found, &mut measured);
     let why = Why { profile, status, status_span: StatusSpan::Window, sizes, sizes_written };
     let facts = RunFacts {
         workload: workload.name().to_owned(),
@@ -199,7 +190,7 @@ fn one_run(
         misses: workload.misses(),
         plan,
         ceiling,
-        findings: workload.verify(&found.target)?,
+        findings,
         lines: workload
             .lines(&measured)
             .into_iter()
@@ -215,7 +206,48 @@ fn one_run(
         // The figures are printed even if the disk is full.
         write_files(workload, &file, folder).inspect_err(|_| print_results(std::slice::from_ref(&file)))?;
     }
-    Ok(file)
+    match lost {
+        None => Ok(file),
+        Some(error) => {
+            print_results(std::slice::from_ref(&file));
+            Err(error)
+        }
+    }
+}
+
+/// Makes the passes of a workload that warms up by them; says how the run goes.
+fn warm_up(workload: &dyn Workload, target: &Target, plan: Plan) -> Result<(), BenchError> {
+    let clients_in_words = clients_in_words(plan.clients);
+    if let Some(clients) = workload.warm_up(target, plan.clients)? {
+        err_line!("{clients_in_words}: whole passes to warm up, which do not count");
+        let passes = Plan { warmup_s: 0, duration_s: LONGEST_SECONDS, pace: Pace::Closed, ..plan };
+        run::run(passes, target.address(), clients, counting_of(workload), None)?;
+    }
+    err_line!(
+        "{clients_in_words}, {}: {} s of warm-up, {}",
+        in_words(plan.pace),
+        plan.warmup_s,
+        window_in_words(plan.duration_s)
+    );
+    Ok(())
+}
+
+/// Verifies the data. A server that has ended or does not answer any more is a failure of the run, which
+/// keeps its file and its figures. It is an error, too: no further run can be made.
+fn verified(
+    workload: &dyn Workload,
+    found: &Found,
+    measured: &mut Measured,
+) -> (Vec<Finding>, Option<BenchError>) {
+    let (when, error) = match measured.server_end {
+        Some(ServerEnd { process, seconds }) => ("", BenchError::ServerEnded { process, seconds }),
+        None => match workload.verify(&found.target) {
+            Ok(findings) => return (findings, None),
+            Err(error) => ("the data could not be verified: ", error),
+        },
+    };
+    measured.tally.fail(format!("{when}{error}"));
+    (Vec::new(), Some(error))
 }
 
 /// Waits for an idle server, if the workload does; notes the work that the server has put off even then.
@@ -250,8 +282,8 @@ fn start_recording(
     Recording::start(server, stacks, plan.warmup_s.saturating_add(plan.duration_s)).map(Some)
 }
 
-fn sizes_of(found: &Found) -> Sizes {
-    found.server.sizes(found.sources.data_folder())
+fn sizes_of(found: &Found, databases: &[String]) -> Sizes {
+    found.server.sizes_in(databases, found.sources.data_folder())
 }
 
 /// Has the server write a checkpoint; gives how many seconds it took.
@@ -351,11 +383,11 @@ pub(super) fn load(
     let told = watch.map(Watch::finish).unwrap_or_default();
     let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
     let mut lines: Vec<String> = loading.lines(&measured).into_iter().chain(steps).collect();
-    let mut why = Why { sizes: Some(sizes_of(found)), ..Why::default() };
+    let mut why = Why { sizes: Some(sizes_of(found, &loading.databases())), ..Why::default() };
     if options.force_checkpoint {
         let seconds = forced_checkpoint(found.server.as_ref())?;
         lines.push(format!("a checkpoint was forced after the load ({seconds:.2} s)"));
-        why.sizes_written = Some(sizes_of(found));
+        why.sizes_written = Some(sizes_of(found, &loading.databases()));
     }
     let facts = RunFacts {
         workload: format!("{workload} load"),

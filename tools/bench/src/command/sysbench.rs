@@ -45,17 +45,28 @@ fn mix_arguments() -> Vec<Arg> {
              transaction of a session, or BEGIN and COMMIT over MySQL's protocol; tokumx: in TokuMX's \
              transaction",
         ),
-        flag("read-only").help("No updates, deletes and inserts, whatever their numbers"),
+        flag("read-only").help("No updates, deletes and inserts"),
     ]
 }
 
 /// The job of the arguments, if it is possible.
 pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     let workload = workload(matches);
+    if let Some(name) = ignored_writes(matches) {
+        let cause = format!("it takes all writes away: leave out --{name}, or --read-only");
+        return Err(BenchError::option("read-only", cause));
+    }
     if workload.mix.statements() == 0 {
         return Err(BenchError::option("points", "a transaction needs a statement"));
     }
     Ok(Job::Sysbench(workload))
+}
+
+/// A number of writes that somebody asks for and that --read-only would take away.
+fn ignored_writes(matches: &ArgMatches) -> Option<&'static str> {
+    let is_asked_for = |name: &&str| cli::is_given(matches, name) && cli::value::<u32>(matches, name) > 0;
+    let names = ["index-updates", "non-index-updates", "delete-inserts"];
+    names.into_iter().find(|name| matches.get_flag("read-only") && is_asked_for(name))
 }
 
 fn workload(matches: &ArgMatches) -> Sysbench {
@@ -86,6 +97,7 @@ fn workload(matches: &ArgMatches) -> Sysbench {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Workload;
 
     fn sysbench(arguments: &[&str]) -> Sysbench {
         let all = std::iter::once(&"sysbench").chain(arguments);
@@ -105,7 +117,27 @@ mod tests {
 
     #[test]
     fn read_only_takes_all_four_writes_away() {
-        assert_eq!(sysbench(&["--read-only"]).mix.statements(), 14);
+        let workload = sysbench(&["--read-only"]);
+        assert_eq!(workload.mix.statements(), 14);
+        let server = crate::report::file::tests::circumstances().server;
+        let stated = |workload: &Sysbench| {
+            let parameters = workload.parameters();
+            crate::report::durability::stated(&parameters, &server, &Default::default())
+        };
+        assert_eq!(stated(&workload), crate::report::durability::NO_WRITES);
+        assert!(workload.summary().contains(", no writes, "), "{}", workload.summary());
+        assert!(stated(&sysbench(&[])).starts_with("w:1"), "{}", stated(&sysbench(&[])));
+    }
+
+    #[test]
+    fn read_only_refuses_writes_that_are_asked_for() {
+        let refused = |arguments: &[&str]| {
+            let all = ["sysbench", "--read-only"].iter().chain(arguments);
+            job(&command().try_get_matches_from(all).expect("all are known")).err()
+        };
+        let told = refused(&["--delete-inserts", "3"]).expect("it would be ignored").to_string();
+        assert!(told.contains("--read-only") && told.contains("--delete-inserts"), "{told}");
+        assert!(refused(&["--delete-inserts", "0"]).is_none() && refused(&[]).is_none());
     }
 
     #[test]

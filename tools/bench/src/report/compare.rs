@@ -117,8 +117,8 @@ fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
 }
 
 /// A ratio for people. One to nothing has no bound.
-fn ratio_text(ratio: f64) -> String {
-    if ratio.is_finite() { format!("{ratio:.3}") } else { "-".to_owned() }
+fn ratio_text(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"))
 }
 
 /// A comparison.
@@ -127,6 +127,31 @@ pub struct Compared {
     pub text: String,
     /// Groups of runs that both sides have.
     pub groups: usize,
+    /// The same for programs: a list of all groups.
+    pub json: serde_json::Value,
+}
+
+/// Runs of both sides that did the same.
+#[derive(serde::Serialize)]
+struct Group {
+    name: String,
+    /// Runs of each side; a group that one side does not have has no figures.
+    runs: [usize; 2],
+    servers: [String; 2],
+    figures: Vec<Line>,
+    cautions: Vec<String>,
+}
+
+/// A figure of both sides. A ratio to nothing is not a number, and null for programs.
+#[derive(serde::Serialize)]
+struct Line {
+    figure: &'static str,
+    first: f64,
+    second: f64,
+    ratio: Option<f64>,
+    from: Option<f64>,
+    to: Option<f64>,
+    remark: &'static str,
 }
 
 /// The comparison.
@@ -135,18 +160,21 @@ pub fn compare(first: &[RunFile], second: &[RunFile]) -> Compared {
     let mut all = [first, second].concat();
     tell_apart(&mut all);
     let (first, second) = all.split_at(first.len());
-    let mut compared = Compared { text: String::new(), groups: 0 };
+    let mut groups_found: Vec<Group> = Vec::new();
     for (work, [ours, theirs]) in groups([first.iter().collect(), second.iter().collect()], Work::of) {
         let traits = differing_traits([&ours, &theirs]);
         let traits_of = |file: &RunFile| traits.iter().map(|of| of(file)).collect::<Vec<_>>();
         for (traits, [ours, theirs]) in groups([ours, theirs], traits_of) {
             let named = traits.into_iter().filter(|name| !name.is_empty());
             let name = std::iter::once(work.in_words()).chain(named).collect::<Vec<_>>().join(", ");
-            compared.groups += usize::from(!ours.is_empty() && !theirs.is_empty());
-            compared.text.push_str(&one_group(&name, &ours, &theirs));
+            groups_found.push(one_group(name, &ours, &theirs));
         }
     }
-    compared
+    Compared {
+        text: groups_found.iter().map(Group::text).collect(),
+        groups: groups_found.iter().filter(|group| !group.runs.contains(&0)).count(),
+        json: serde_json::json!(groups_found),
+    }
 }
 
 /// The runs of both sides that agree in a key.
@@ -158,56 +186,76 @@ fn groups<K: Ord>(sides: [Vec<&RunFile>; 2], key: impl Fn(&RunFile) -> K) -> BTr
     groups
 }
 
-fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
-    if first.is_empty() || second.is_empty() {
-        let side = if second.is_empty() { "first" } else { "second" };
-        return format!("{name}: only on the {side} side\n\n");
-    }
-    let mut text = format!(
-        "{name}: {} and {} runs; first {}, second {}\n",
-        first.len(),
-        second.len(),
-        servers(first),
-        servers(second)
-    );
-    let heading = ["", "first", "second", "ratio", "from", "to", ""];
-    let mut lines = vec![heading.map(str::to_owned).to_vec()];
-    for metric in &METRICS {
-        let values = |files: &[&RunFile]| {
-            let values: Vec<f64> = files.iter().filter_map(|file| (metric.of)(&file.figures)).collect();
-            (values.len() == files.len()).then(|| Values::new(values))
-        };
-        let (Some(ours), Some(theirs)) = (values(first), values(second)) else { continue };
-        let ratios = ratio(&ours, &theirs);
-        if ratios.is_none() && theirs.median() == 0.0 {
-            continue;
+impl Group {
+    fn text(&self) -> String {
+        let name = &self.name;
+        let ([ours, theirs], [first, second]) = (self.runs, &self.servers);
+        if ours == 0 || theirs == 0 {
+            let side = if theirs == 0 { "first" } else { "second" };
+            return format!("{name}: only on the {side} side\n\n");
         }
-        let [from, middle, to] = ratios.unwrap_or([f64::INFINITY; 3]);
-        let remark = match (first.len(), second.len()) {
-            _ if ratios.is_none() => "the first side has none",
-            (1, 1) => "no spread: repeat",
-            (1, _) => "the first side has one run",
-            (_, 1) => "the second side has one run",
-            _ if from <= 1.0 && 1.0 <= to => "no difference shown",
-            _ => "",
-        };
-        let cells = [
-            metric.name.to_owned(),
-            number(ours.median()),
-            number(theirs.median()),
-            ratio_text(middle),
-            ratio_text(from),
-            ratio_text(to),
-            remark.to_owned(),
-        ];
-        lines.push(cells.to_vec());
+        let mut text = format!("{name}: {ours} and {theirs} runs; first {first}, second {second}\n");
+        let heading = ["", "first", "second", "ratio", "from", "to", ""];
+        let mut lines = vec![heading.map(str::to_owned).to_vec()];
+        lines.extend(self.figures.iter().map(Line::cells));
+        text.push_str(&aligned(&lines));
+        for caution in &self.cautions {
+            text.push_str(&format!("caution: {caution}\n"));
+        }
+        text + "\n"
     }
-    text.push_str(&aligned(&lines));
-    for doubt in doubts(first, second).into_iter().chain(warnings(first, second)) {
-        text.push_str(&format!("caution: {doubt}\n"));
+}
+
+impl Line {
+    fn cells(&self) -> Vec<String> {
+        let Line { figure, first, second, ratio, from, to, remark } = self;
+        let ratios = [ratio, from, to].map(|ratio| ratio_text(*ratio));
+        let numbers = [*first, *second].map(number);
+        let named = std::iter::once((*figure).to_owned()).chain(numbers).chain(ratios);
+        named.chain(std::iter::once((*remark).to_owned())).collect()
     }
-    text.push('\n');
-    text
+}
+
+fn one_group(name: String, first: &[&RunFile], second: &[&RunFile]) -> Group {
+    let (runs, servers) = ([first.len(), second.len()], [first, second].map(servers));
+    if runs.contains(&0) {
+        return Group { name, runs, servers, figures: Vec::new(), cautions: Vec::new() };
+    }
+    let figures = METRICS.iter().filter_map(|metric| compared(metric, first, second)).collect();
+    let cautions = doubts(first, second).into_iter().chain(warnings(first, second)).collect();
+    Group { name, runs, servers, figures, cautions }
+}
+
+/// A figure that all runs of both sides have; nothing if it is 0 on both.
+fn compared(metric: &Metric, first: &[&RunFile], second: &[&RunFile]) -> Option<Line> {
+    let values = |files: &[&RunFile]| {
+        let values: Vec<f64> = files.iter().filter_map(|file| (metric.of)(&file.figures)).collect();
+        (values.len() == files.len()).then(|| Values::new(values))
+    };
+    let (ours, theirs) = (values(first)?, values(second)?);
+    let ratios = ratio(&ours, &theirs);
+    if ratios.is_none() && theirs.median() == 0.0 {
+        return None;
+    }
+    let [from, middle, to] = ratios.unwrap_or([f64::INFINITY; 3]);
+    let remark = match (first.len(), second.len()) {
+        _ if ratios.is_none() => "the first side has none",
+        (1, 1) => "no spread: repeat",
+        (1, _) => "the first side has one run",
+        (_, 1) => "the second side has one run",
+        _ if from <= 1.0 && 1.0 <= to => "no difference shown",
+        _ => "",
+    };
+    let finite = |ratio: f64| Some(ratio).filter(|ratio| ratio.is_finite());
+    Some(Line {
+        figure: metric.name,
+        first: ours.median(),
+        second: theirs.median(),
+        ratio: finite(middle),
+        from: finite(from),
+        to: finite(to),
+        remark,
+    })
 }
 
 /// The servers of one side.
@@ -303,6 +351,24 @@ mod tests {
     }
 
     #[test]
+    fn programs_get_the_same_as_people() {
+        let (first, mut second) = (runs(&[100.0, 110.0]), runs(&[200.0, 220.0]));
+        second.push(file("kv", 8, 1.0));
+        let Compared { json, .. } = compare(&first, &second);
+        let point =
+            json.as_array().expect("a list").iter().find(|group| group["runs"] == serde_json::json!([2, 2]));
+        let rate = &point.expect("both sides have it")["figures"][0];
+        assert_eq!(
+            (&rate["figure"], &rate["first"], &rate["second"]),
+            (&"operations/s".into(), &105.0.into(), &210.0.into())
+        );
+        assert_eq!((&rate["ratio"], &rate["remark"]), (&2.0.into(), &"".into()));
+        let alone =
+            json.as_array().expect("a list").iter().find(|group| group["runs"] == serde_json::json!([0, 1]));
+        assert!(alone.is_some_and(|group| group["figures"] == serde_json::json!([])), "{json}");
+    }
+
+    #[test]
     fn servers_states_and_caches_of_one_folder_are_not_blended() {
         let of = |server: &str, cache: &str, rate: f64| {
             let mut file = file("point", 8, rate);
@@ -332,7 +398,7 @@ mod tests {
             file.parameters = serde_json::json!({ "data": { "docs": docs } });
             file
         };
-        let Compared { text, groups } = compare(&[of(200, 400.0), of(5000, 100.0)], &[of(200, 800.0)]);
+        let Compared { text, groups, .. } = compare(&[of(200, 400.0), of(5000, 100.0)], &[of(200, 800.0)]);
         assert!(text.contains("closed, docs 200: 1 and 1 runs") && text.contains("2.000"), "{text}");
         assert!(text.contains("docs 5000: only on the first side"), "{text}");
         assert_eq!(groups, 1);

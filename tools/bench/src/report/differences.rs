@@ -2,6 +2,7 @@
 //! compare. Comparisons of two folders and reports of one have the same list.
 
 use super::cache;
+use super::clients_in_words;
 use super::durability::NO_WRITES;
 use super::file::RunFile;
 use super::settings;
@@ -13,6 +14,8 @@ pub enum Condition {
     /// The parameters of the workload.
     Work,
     Window,
+    /// The threads of the tool that drive the clients.
+    Threads,
     Machine,
     Readahead,
     Durability,
@@ -32,8 +35,12 @@ pub struct Difference {
 /// A condition, its name, and its value of a run; nothing where a run says nothing of it.
 type Question = (Condition, &'static str, fn(&RunFile) -> Option<String>);
 
-const QUESTIONS: [Question; 7] = [
+const QUESTIONS: [Question; 8] = [
     (Condition::Window, "the window", |file| Some(format!("{} s", file.plan.duration_s))),
+    (Condition::Threads, "the number of the tool's threads", |file| {
+        // Further threads have no client.
+        Some(file.plan.threads.min(file.plan.clients).to_string())
+    }),
     (Condition::Machine, "the machine", |file| {
         let model = file.machine.cpu_model.clone().unwrap_or_default();
         Some(format!("{} x {model}", file.machine.cores))
@@ -79,8 +86,9 @@ pub fn of(sides: &[&[&RunFile]]) -> Vec<Difference> {
 }
 
 /// The differences among the runs of a report, each said once, behind the names of the comparisons that have
-/// it. Runs of one workload, run of the suite, cache and settings are a comparison; the disk figures of a
-/// workload stand in one table.
+/// it. Runs of one workload, run of the suite, cache label and settings are a comparison, so that runs
+/// without a label of their cache are compared whatever their servers' caches are. Threads are compared among
+/// runs of as many clients. The disk figures of a workload stand in one table.
 pub fn within(files: &[RunFile]) -> Vec<String> {
     let compared = |file: &RunFile| {
         let cache = file.labels.get("cache").map(String::as_str);
@@ -96,7 +104,11 @@ pub fn within(files: &[RunFile]) -> Vec<String> {
             asked.for_each(|found| names.entry(found.text).or_default().push(name.clone()));
         }
     };
-    add(&compared, &[Condition::Work, Condition::Window, Condition::Cap]);
+    add(&compared, &[Condition::Work, Condition::Window, Condition::Cache, Condition::Cap]);
+    add(
+        &|file| format!("{}, {}", compared(file), clients_in_words(file.plan.clients)),
+        &[Condition::Threads],
+    );
     add(&|file| file.workload.clone(), &[Condition::DiskSource]);
     names.into_iter().map(|(text, names)| format!("{}: {text}", names.join("; "))).collect()
 }
@@ -118,6 +130,7 @@ mod tests {
         let (mut first, mut second) = (of_server("a", 100), of_server("b", 1000));
         assert_eq!(of(&[&[&first, &first]]), []);
         second.plan.duration_s = 60;
+        second.plan.threads = 2;
         second.machine.cores += 1;
         (first.machine.read_ahead_kb, second.machine.read_ahead_kb) = (Some(8), Some(128));
         (first.durability, second.durability) = ("synced".into(), "not synced".into());
@@ -131,6 +144,7 @@ mod tests {
         for part in [
             "what was done differs: batch 100 | batch 1000",
             "the window differs: 2 s | 60 s",
+            "the number of the tool's threads differs: 1 | 2",
             "the machine differs: ",
             "readahead differs: 8 KB | 128 KB",
             "durability differs: synced | not synced",
@@ -146,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_a_report_that_did_other_things_are_told_and_its_caches_are_not() {
+    fn servers_of_a_report_that_did_other_things_are_told_and_its_labelled_caches_are_not() {
         let mut files = vec![of_server("a", 100), of_server("b", 1000)];
         assert_eq!(within(&files), ["iibench: what was done differs: batch 100 | batch 1000"]);
         files[0].labels.insert("cache".into(), "64 MB".into());
@@ -156,5 +170,25 @@ mod tests {
         files[1].figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
         let told = within(&files);
         assert!(told[0].starts_with("iibench: the counter of disk figures differs: "), "{told:?}");
+    }
+
+    #[test]
+    fn caches_without_labels_that_a_report_compares_are_told() {
+        let mut files = vec![of_server("a", 100), of_server("b", 100)];
+        (files[0].server.cache_bytes, files[1].server.cache_bytes) = (Some(134_000_000), Some(268_000_000));
+        assert_eq!(within(&files), ["iibench: the cache differs: 134 MB | 268 MB"]);
+        files[1].server.cache_bytes = files[0].server.cache_bytes;
+        assert_eq!(within(&files), Vec::<String>::new());
+    }
+
+    #[test]
+    fn threads_that_differ_are_told_among_runs_of_as_many_clients_that_have_a_use_for_them() {
+        let mut files = vec![of_server("a", 100), of_server("b", 100)];
+        files[1].plan.threads = 2;
+        assert_eq!(within(&files), ["iibench, 8 clients: the number of the tool's threads differs: 1 | 2"]);
+        files.iter_mut().for_each(|file| file.plan.clients = 1);
+        assert_eq!(within(&files), Vec::<String>::new(), "a second thread would have no client");
+        (files[0].plan.clients, files[1].plan.clients, files[1].plan.threads) = (1, 8, 1);
+        assert_eq!(within(&files), Vec::<String>::new());
     }
 }

@@ -364,6 +364,7 @@ pub(crate) mod tests {
             usage,
             usage_per_second,
             folder_bytes: vec![5_000_000],
+            server_end: None,
         }
     }
 
@@ -377,7 +378,7 @@ pub(crate) mod tests {
         tally
     }
 
-    fn usage() -> Usage {
+    pub fn usage() -> Usage {
         let counts = DiskCounts { reads: Some(5), writes: None, read_bytes: 10_240, written_bytes: 0 };
         let server =
             ServerUsage { user_us: 100.0, system_us: 50.0, switches: 30, major_faults: 0, resident_bytes: 1 };

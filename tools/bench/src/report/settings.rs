@@ -38,6 +38,9 @@ fn settings(file: &RunFile) -> Settings {
     // No parameter has a name with a blank in it.
     settings.insert(" loop".to_owned(), pace);
     settings.insert(" window".to_owned(), format!("window of {} s", plan.duration_s));
+    let threads = plan.threads.min(plan.clients);
+    let name = if threads == 1 { "thread" } else { "threads" };
+    settings.insert(" threads".to_owned(), format!("{threads} {name} of the tool"));
     settings.insert(" state".to_owned(), state(file));
     if let Some(kilobytes) = file.machine.read_ahead_kb {
         settings.insert(" readahead".to_owned(), format!("readahead {kilobytes} KB"));

@@ -34,17 +34,34 @@ const RATE_ERROR_MAX: f64 = 0.01;
 
 /// Whether the run is no measurement.
 pub fn is_flagged(figures: &Figures, misses: Misses, findings: &[Finding]) -> bool {
-    (figures.missed > 0 && misses == Misses::AreFaults)
-        || figures.failed > 0
-        || figures.operations == 0
-        || findings.iter().any(|finding| finding.wrong > 0)
+    !reasons(figures, misses, findings).is_empty()
+}
+
+/// Why the run is no measurement; nothing if it is one.
+fn reasons(figures: &Figures, misses: Misses, findings: &[Finding]) -> Vec<String> {
+    let counted = |count: u64, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {several}")),
+    };
+    let faults = if misses == Misses::AreFaults { figures.missed } else { 0 };
+    let missed = counted(
+        faults,
+        "operation missed a document that must be there",
+        "operations missed documents that must be there",
+    );
+    let failed = counted(figures.failed, "operation failed", "operations failed");
+    let idle = (figures.operations == 0).then(|| "no operation was done".to_owned());
+    let wrong = findings.iter().any(|finding| finding.wrong > 0);
+    let wrong = wrong.then(|| "the data was wrong after the run".to_owned());
+    [missed, failed, idle, wrong].into_iter().flatten().collect()
 }
 
 pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstances) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_flagged(figures, facts.misses, &facts.findings) {
-        let (missed, failed) = (figures.missed, figures.failed);
-        warnings.push(format!("FLAGGED: {missed} misses, {failed} failures: this is no measurement"));
+        let reasons = reasons(figures, facts.misses, &facts.findings).join("; ");
+        warnings.push(format!("FLAGGED: this is no measurement: {reasons}"));
         warnings.extend(figures.failures.iter().map(|failure| format!("failure: {failure}")));
         let wrong = facts.findings.iter().filter(|finding| finding.wrong > 0);
         warnings.extend(wrong.map(|finding| format!("wrong after the run: {finding}")));
@@ -55,7 +72,9 @@ pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstanc
             share * 100.0
         ));
     }
-    if let Some(busy) = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX) {
+    let busy = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX);
+    // Clients that ended before the window opened leave a window without a length, and so without a share.
+    if let Some(busy) = busy.filter(|_| figures.operations > 0) {
         warnings.push(format!("a client thread was {:.0} % busy: give it more by --threads", busy * 100.0));
     }
     if let Some(idle) = figures.machine.map(|shares| shares.idle).filter(|idle| *idle < MACHINE_IDLE_MIN) {
@@ -200,6 +219,29 @@ mod tests {
         assert!(warnings(&missed, &facts(None, Pace::Closed), &circumstances())[0].starts_with("FLAGGED"));
         let nothing = figures(|tally| tally.seconds.clear());
         assert!(is_flagged(&nothing, Misses::AreFaults, &[]), "nothing done is no measurement");
+    }
+
+    #[test]
+    fn a_flagged_run_says_why_and_names_no_misses_that_are_part_of_the_work() {
+        let of = |figures: &Figures, facts: &RunFacts| warnings(figures, facts, &circumstances())[0].clone();
+        let mut linkbench = RunFacts { misses: Misses::AreExpected, ..facts(None, Pace::Closed) };
+        linkbench.findings = vec![Finding { what: "counts".into(), checked: 100, wrong: 82 }];
+        let missed = figures(|tally| tally.missed = 60);
+        assert_eq!(
+            of(&missed, &linkbench),
+            "FLAGGED: this is no measurement: the data was wrong after the run"
+        );
+        let nothing = figures(|tally| {
+            tally.seconds.clear();
+            tally.threads = vec![ThreadUsage { cpu_us: 1_900_000.0, switches: 0 }];
+        });
+        let told = warnings(&nothing, &facts(None, Pace::Closed), &circumstances());
+        assert_eq!(told, ["FLAGGED: this is no measurement: no operation was done"]);
+        let both = figures(|tally| (tally.missed, tally.failed) = (1, 2));
+        assert_eq!(
+            of(&both, &facts(None, Pace::Closed)),
+            "FLAGGED: this is no measurement: 1 operation missed a document that must be there; 2 operations failed"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The sizes of data, indexes and log, apart: by dbStats of all databases where the server has it, the log by
-//! its folder.
+//! The sizes of data, indexes and log, apart: by dbStats of the workload's databases where the server has it,
+//! the log by its folder. Log and folder are those of the whole server, with all that others have put into
+//! it.
 
 use crate::client::Session;
 use crate::target::Target;
@@ -30,9 +31,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Asks the server, and looks at its folder.
-    pub fn of(target: &Target, folder: Option<&Path>) -> Sizes {
-        let Sizes { documents, data, indexes, .. } = asked(target).unwrap_or_default();
+    /// Asks the server about these databases, or about all if none is named, and looks at its folder.
+    pub fn of(target: &Target, databases: &[String], folder: Option<&Path>) -> Sizes {
+        let Sizes { documents, data, indexes, .. } = asked(target, databases).unwrap_or_default();
         Sizes { documents, data, indexes, ..Sizes::of_folder(folder) }
     }
 
@@ -62,15 +63,11 @@ impl Sizes {
     }
 }
 
-fn asked(target: &Target) -> Option<Sizes> {
+fn asked(target: &Target, databases: &[String]) -> Option<Sizes> {
     let mut session = Session::open(target.address()).ok()?;
-    let reply = session.command("admin", doc! { "listDatabases": 1, "nameOnly": true }).ok()?;
+    let databases = if databases.is_empty() { all_databases(&mut session)? } else { databases.to_vec() };
     let mut sizes = Sizes::default();
-    for database in reply.get("databases")?.as_array()? {
-        let name = database.as_document()?.get("name")?.as_str()?.to_owned();
-        if ITS_OWN.contains(&name.as_str()) {
-            continue;
-        }
+    for name in databases {
         let stats = session.command(&name, doc! { "dbStats": 1 }).ok()?;
         let add = |sum: &mut Option<u64>, name: &str| {
             if let Some(bytes) = bytes(&stats, name) {
@@ -82,6 +79,13 @@ fn asked(target: &Target) -> Option<Sizes> {
         add(&mut sizes.indexes, "indexSize");
     }
     Some(sizes)
+}
+
+fn all_databases(session: &mut Session) -> Option<Vec<String>> {
+    let reply = session.command("admin", doc! { "listDatabases": 1, "nameOnly": true }).ok()?;
+    let name = |database: &Value| Some(database.as_document()?.get("name")?.as_str()?.to_owned());
+    let names = reply.get("databases")?.as_array()?.iter().filter_map(name);
+    Some(names.filter(|name| !ITS_OWN.contains(&name.as_str())).collect())
 }
 
 fn bytes(stats: &Document, name: &str) -> Option<u64> {

@@ -70,6 +70,10 @@ impl Named {
 }
 
 impl Workload for Commands {
+    fn databases(&self) -> Vec<String> {
+        vec![self.database.clone()]
+    }
+
     fn name(&self) -> &'static str {
         "commands"
     }

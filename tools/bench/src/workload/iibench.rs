@@ -139,6 +139,10 @@ impl Iibench {
 }
 
 impl Workload for Iibench {
+    fn databases(&self) -> Vec<String> {
+        self.spread.all_databases()
+    }
+
     fn name(&self) -> &'static str {
         "iibench"
     }
@@ -446,6 +450,7 @@ mod tests {
             usage: Some(usage),
             usage_per_second: Vec::new(),
             folder_bytes: Vec::new(),
+            server_end: None,
         };
         let line = normalised(&measured, 200).remove(0);
         assert_eq!(

@@ -10,7 +10,7 @@
 
 use crate::client::{Clients, INTERVAL_S, Misses, Pace, Session};
 use crate::error::BenchError;
-use crate::run::{self, Counting, Measured, Observer, Plan};
+use crate::run::{self, Counting, Measured, Observer, Plan, ServerEnd};
 use crate::target::Target;
 use pando_document::{Document, Value, doc};
 use pando_measuring::counters::Sources;
@@ -26,6 +26,11 @@ pub trait Loading: Sync {
 
     /// All that a repetition needs.
     fn parameters(&self) -> serde_json::Value;
+
+    /// The databases that the data is in; none if it is not known.
+    fn databases(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The kinds of batches that are told apart.
     fn kinds(&self) -> Vec<String> {
@@ -80,6 +85,9 @@ pub fn load_measured(
     };
     let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
     let measured = run::run(plan, target.address(), clients, counting, Some(Observer::of_costs(sources)))?;
+    if let Some(ServerEnd { process, seconds }) = measured.server_end {
+        return Err(BenchError::ServerEnded { process, seconds });
+    }
     if let Some(message) = measured.tally.failures.first() {
         return Err(BenchError::Load { failed: measured.tally.failed, message: message.clone() });
     }

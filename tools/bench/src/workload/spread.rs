@@ -27,6 +27,11 @@ impl Spread {
         (database, numbered(self.collection, self.collections, collection))
     }
 
+    /// The databases that have a collection of it.
+    pub fn all_databases(&self) -> Vec<String> {
+        (0..self.collections.min(self.databases)).map(|collection| self.place(collection).0).collect()
+    }
+
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = (String, String)> + '_ {
         (0..self.collections).map(|collection| self.place(collection))
@@ -68,6 +73,8 @@ pub(crate) mod tests {
         let names: Vec<String> =
             spread(3, 2).all().map(|(database, name)| format!("{database}.{name}")).collect();
         assert_eq!(names, ["kv1.keyvalue1", "kv2.keyvalue2", "kv1.keyvalue3"]);
+        assert_eq!(spread(3, 2).all_databases(), ["kv1", "kv2"]);
+        assert_eq!(spread(1, 1).all_databases(), ["kv"]);
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn per_documents(files: &[&RunFile]) -> String {
         "KB written",
         "KB read",
         "reads",
-        "end size",
+        "whole data folder",
     ];
     let row = |file: &&RunFile| {
         let (figures, each) = (&file.figures, &file.figures.per_operation);

@@ -22,6 +22,9 @@ const SAME: f64 = 0.05;
 /// Comparisons in the chart; those beyond have their tables below.
 const SHOWN_MAX: usize = 12;
 
+/// Units with more operations on average are batches.
+const OPERATIONS_A_BATCH_MIN: f64 = 1.05;
+
 /// The common work of the runs of a comparison, beside their clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Work<'f> {
@@ -39,8 +42,9 @@ struct Comparison<'f> {
     operations: &'f str,
     /// Servers and their rates, the fastest first.
     rates: Vec<Rated>,
-    /// The median latency of the fastest.
+    /// The median latency of a unit of the fastest, and how many operations a unit has.
     p50_us: f64,
+    operations_a_unit: f64,
 }
 
 /// A server's rate over its repeats.
@@ -112,8 +116,9 @@ fn doubts(all: &[Comparison<'_>], files: &[RunFile]) -> String {
     }
     let warned = files.iter().filter(|file| !file.warnings.is_empty()).count();
     if warned > 0 {
+        let have = if warned == 1 { "has" } else { "have" };
         sentences
-            .push(format!("{warned} of {} have warnings; they stand below.", runs_in_words(files.len())));
+            .push(format!("{warned} of {} {have} warnings; they stand below.", runs_in_words(files.len())));
     }
     sentences.join(" ")
 }
@@ -148,7 +153,9 @@ fn comparison<'f>(work: Work<'_>, files: &[&'f RunFile]) -> Option<Comparison<'f
         .collect::<Vec<_>>()
         .join(", ");
     let p50_us = of(fastest, |file| file.figures.latency_us.p50);
-    Some(Comparison { name, operations: &files[0].operations, rates, p50_us })
+    let operations_a_unit =
+        of(fastest, |file| file.figures.operations as f64 / file.figures.units.max(1) as f64);
+    Some(Comparison { name, operations: &files[0].operations, rates, p50_us, operations_a_unit })
 }
 
 fn sentence(all: &[Comparison<'_>]) -> String {
@@ -170,12 +177,21 @@ fn alone(one: &Comparison<'_>, comparisons: usize) -> String {
         several => format!(" {} further measurements are below.", several - 1),
     };
     format!(
-        "{server} does {} {} per second ({}); half of them take at most {}.{further}",
+        "{server} does {} {} per second ({}); {} take at most {}.{further}",
         number(*rate),
         one.operations,
         one.name,
+        half_of(one),
         time(one.p50_us)
     )
+}
+
+/// The half of the units that a median latency is about: an insert is a batch of documents.
+fn half_of(one: &Comparison<'_>) -> String {
+    if one.operations_a_unit < OPERATIONS_A_BATCH_MIN {
+        return "half of them".to_owned();
+    }
+    format!("half of the batches, of {} {} on average,", number(one.operations_a_unit), one.operations)
 }
 
 /// The fastest beside the next.
@@ -367,7 +383,7 @@ mod tests {
         let mut single = [run("point", "a", 300.0), run("point", "b", 100.0)];
         single[0].warnings = vec!["the machine was 0.0 % idle".to_owned()];
         let told = doubts(&comparisons(&single), &single);
-        assert!(told.contains("--repeats 3") && told.contains("1 of 2 runs have warnings"), "{told}");
+        assert!(told.contains("--repeats 3") && told.contains("1 of 2 runs has warnings"), "{told}");
         single[1].labels.insert("suite".to_owned(), "small".to_owned());
         let told = doubts(&comparisons(&single), &single);
         assert!(told.contains("repeats = 3 in the suite's file") && !told.contains("--repeats"), "{told}");
@@ -382,9 +398,21 @@ mod tests {
             "{}",
             said(&files)
         );
+        assert!(said(&files).contains("; half of them take at most "), "{}", said(&files));
         files[0].flagged = true;
         assert!(said(&files).contains("all of them are flagged"));
         assert_eq!(render(&[], &Colours::of(&[])), "");
+    }
+
+    #[test]
+    fn the_latency_of_inserts_is_said_to_be_that_of_a_batch() {
+        let mut load = run("point load", "a", 27_500.0);
+        (load.operations, load.figures.operations, load.figures.units) = ("documents".into(), 50_000, 50);
+        let said = said(&[load]);
+        assert!(
+            said.contains("; half of the batches, of 1,000 documents on average, take at most "),
+            "{said}"
+        );
     }
 
     #[test]

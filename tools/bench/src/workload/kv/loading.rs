@@ -24,6 +24,15 @@ pub enum LoadFormat {
     Json,
 }
 
+impl LoadFormat {
+    fn in_words(self) -> &'static str {
+        match self {
+            LoadFormat::Bson => "straight to BSON",
+            LoadFormat::Json => "by lines of JSON",
+        }
+    }
+}
+
 /// The order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadOrder {
@@ -31,6 +40,15 @@ pub enum LoadOrder {
     Ascending,
     /// Mixed up, the same in every load.
     Shuffled,
+}
+
+impl LoadOrder {
+    fn in_words(self) -> &'static str {
+        match self {
+            LoadOrder::Ascending => "in order of the id",
+            LoadOrder::Shuffled => "in mixed order",
+        }
+    }
 }
 
 /// How to load.
@@ -53,14 +71,18 @@ pub struct KvLoad {
 }
 
 impl Loading for KvLoad {
+    fn databases(&self) -> Vec<String> {
+        self.spread.all_databases()
+    }
+
     fn summary(&self) -> String {
         format!(
-            "{} rows of {} bytes{}, {:?}, {:?}, {} connections, batches of {}, durability {}",
+            "{} rows of {} bytes{}, {}, {}, {} connections, batches of {}, durability {}",
             self.rows.count,
             super::rows::ROW_BYTES,
             self.spread.summary(),
-            self.order,
-            self.format,
+            self.order.in_words(),
+            self.format.in_words(),
             self.connections,
             self.batch,
             self.durability.name()

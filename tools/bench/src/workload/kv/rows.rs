@@ -79,7 +79,15 @@ impl Row {
             && document.iter().count() == 3)
     }
 
-    /// Whether a document has as many bytes as this row: the quick check of those that are not sampled.
+    /// The message of a reply that is not this row, where the values are to be those of a seed.
+    pub fn wrong(&self, seed: u64) -> String {
+        format!(
+            "wrong document for _id {}: its values are not those of --seed {seed}; name the seed that it was loaded with",
+            self.id
+        )
+    }
+
+    /// Whether a document has as many bytes as this row: all that a null server's reply can be held to.
     pub fn has_size_of(&self, document: &RawDocument) -> bool {
         let nulls = if self.value1.is_none() { 4 } else { 0 } + if self.value2.is_none() { 8 } else { 0 };
         document.as_bytes().len() == ROW_BYTES - nulls

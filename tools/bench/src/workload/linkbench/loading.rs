@@ -28,6 +28,10 @@ const KINDS: [&str; 3] = ["LOAD_NODE_BULK", "LOAD_LINKS_BULK", "LOAD_COUNTS_BULK
 const TIME_SPAN_MS: f64 = 4_294_967_296.0;
 
 impl Loading for LinkBench {
+    fn databases(&self) -> Vec<String> {
+        vec![self.database().to_owned()]
+    }
+
     fn summary(&self) -> String {
         format!(
             "{} nodes with {} links of {} types{}, {} clients, pieces of {} ids",

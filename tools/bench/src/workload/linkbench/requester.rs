@@ -3,6 +3,9 @@
 //! Data and keys are made before the clock of the operation starts. The client remembers lists that came back
 //! full, for up to [`HISTORY_MAX`] nodes. Now and then it asks for the part before such a list instead.
 //!
+//! Only requests that are counted use up the client's requests and stand in its csvstream: those of the
+//! warm-up do not.
+//!
 //! An answer that something is not there is a miss: deleted nodes stay deleted, and half of the links that
 //! are asked for were never there.
 
@@ -18,7 +21,7 @@ use crate::workload::now_ms;
 use pando_measuring::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The first link type.
 pub const FIRST_LINK_TYPE: i64 = 123_456_789;
@@ -68,10 +71,20 @@ pub struct Requester {
     makers: Makers,
     left: u64,
     next: Option<(Operation, Request)>,
+    ended: Option<Ended>,
+    /// The links of the list that this request has got.
+    listed: Option<u32>,
     history: Vec<Remembered>,
     failures: i64,
     counts: Counts,
     stream: ClientStream,
+}
+
+/// A request that has ended; without a latency it failed.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    operation: Operation,
+    latency: Option<Duration>,
 }
 
 /// Makers of data: one for additions, one for updates, as in the original.
@@ -111,6 +124,8 @@ impl Requester {
             makers,
             left: requests,
             next: None,
+            ended: None,
+            listed: None,
             history: Vec::new(),
             failures: 0,
             counts: Counts::default(),
@@ -221,7 +236,7 @@ impl Requester {
             Request::ListLinks(query) => {
                 let listed = store.list_links(*query)?;
                 self.counts.listed_links += u64::from(listed.links);
-                self.stream.listed(listed.links);
+                self.listed = Some(listed.links);
                 if let (true, Some(last_time)) = (listed.links >= query.limit, listed.last_time) {
                     self.remember(Remembered { id1: query.id1, link_type: query.link_type, last_time });
                 }
@@ -230,7 +245,7 @@ impl Requester {
             Request::ListHistory(place, query) => {
                 let listed = store.list_links(*query)?;
                 self.counts.history_queries += 1;
-                self.stream.listed(listed.links);
+                self.listed = Some(listed.links);
                 self.counts.listed_links += u64::from(listed.links);
                 match listed.last_time {
                     Some(last_time) if listed.links >= query.limit => {
@@ -264,7 +279,7 @@ impl Task for Requester {
         if self.left == 0 {
             return Turn::Over;
         }
-        self.left -= 1;
+        self.listed = None;
         self.next = Some(self.draw());
         Turn::Request
     }
@@ -278,16 +293,28 @@ impl Task for Requester {
         let mut performed = Performed::of(operation.kind(), latency, verdict);
         if let Verdict::Failed(message) = &mut performed.verdict {
             *message = format!("{}: {message}", operation.name());
-            self.stream.failed(operation);
+            self.ended = Some(Ended { operation, latency: None });
             self.failures += 1;
             if self.shared.settings.failures_max >= 0 && self.failures > self.shared.settings.failures_max {
                 self.counts.ended_by_failures = 1;
                 performed.client = ClientState::Out;
             }
         } else {
-            self.stream.done(operation, latency);
+            self.ended = Some(Ended { operation, latency: Some(latency) });
         }
         Performed { retries: self.store.take_retries(), ..performed }
+    }
+
+    fn counted(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        let Some(Ended { operation, latency }) = self.ended.take() else { return };
+        if let Some(links) = self.listed.take() {
+            self.stream.listed(links);
+        }
+        match latency {
+            Some(latency) => self.stream.done(operation, latency),
+            None => self.stream.failed(operation),
+        }
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -3,7 +3,7 @@
 //!
 //! As the original's, with what it lacks: DELETE_LINK has lines, too, and the duration of an interval is in
 //! microseconds, as its column says. A list's length stands in lines of a pretended operation, RANGE_SIZE.
-//! The warm-up is in it; time stamps tell.
+//! The warm-up is not in it: the first interval begins with the first request that is counted.
 
 use super::mix::{OPERATIONS, Operation};
 use pando_measuring::random::{Generator, Random};
@@ -62,7 +62,8 @@ pub struct ClientStream {
     log: Arc<StreamLog>,
     client: u32,
     random: Random,
-    began: Instant,
+    /// When the interval began; nothing before the first request.
+    began: Option<Instant>,
     samples: Vec<Sample>,
     /// Operations and failures since the client began.
     totals: Vec<(u64, u64)>,
@@ -76,7 +77,7 @@ impl ClientStream {
             client,
             // The sample has a source of its own, so that it changes no draw of the workload.
             random: Random::for_client(Generator::Xoshiro, 0, client.into()),
-            began: Instant::now(),
+            began: None,
             samples: vec![Sample::default(); KINDS],
             totals: vec![(0, 0); KINDS],
         }
@@ -84,7 +85,9 @@ impl ClientStream {
 
     pub fn done(&mut self, operation: Operation, latency: Duration) {
         self.take(operation.kind().index(), u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
-        if self.began.elapsed() >= self.log.every {
+        let now = Instant::now();
+        let began = *self.began.get_or_insert_with(|| now.checked_sub(latency).unwrap_or(now));
+        if now.duration_since(began) >= self.log.every {
             self.write();
         }
     }
@@ -117,7 +120,7 @@ impl ClientStream {
 
     fn write(&mut self) {
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let duration_us = self.began.elapsed().as_micros();
+        let duration_us = self.began.map_or(0, |began| began.elapsed().as_micros());
         let mut lines = String::new();
         for (kind, sample) in self.samples.iter_mut().enumerate().filter(|(_, sample)| sample.ops > 0) {
             let name = OPERATIONS.get(kind).map_or("RANGE_SIZE", |operation| operation.name());
@@ -140,7 +143,7 @@ impl ClientStream {
             *sample = Sample::default();
         }
         self.log.lines.lock().unwrap_or_else(PoisonError::into_inner).push_str(&lines);
-        self.began = Instant::now();
+        self.began = Some(Instant::now());
     }
 }
 

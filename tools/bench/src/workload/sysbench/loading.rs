@@ -80,6 +80,11 @@ impl Load {
 }
 
 impl Loading for Load {
+    fn databases(&self) -> Vec<String> {
+        let some = 1..=self.data.collections.min(self.data.databases);
+        some.map(|collection| self.data.place(collection).0).collect()
+    }
+
     fn summary(&self) -> String {
         let DataSet { collections, documents, .. } = self.data;
         format!(

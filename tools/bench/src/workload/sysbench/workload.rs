@@ -34,6 +34,15 @@ pub struct Sysbench {
     pub transactions: TransactionLevel,
 }
 
+impl Sysbench {
+    /// When the server answers a write; nothing of a mix that only reads.
+    fn durability_of_writes(&self) -> Option<Durability> {
+        let Mix { index_updates, non_index_updates, delete_inserts, .. } = self.mix;
+        let writes = [index_updates, non_index_updates, delete_inserts].iter().any(|count| *count > 0);
+        writes.then_some(self.durability)
+    }
+}
+
 impl Workload for Sysbench {
     fn name(&self) -> &'static str {
         "sysbench"
@@ -44,9 +53,12 @@ impl Workload for Sysbench {
         let Mix { range_size, .. } = self.mix;
         format!(
             "transactions of {} statements (ranges of {range_size}) on {collections} x {documents} documents in {databases} database(s), \
-             durability {}, {} seed {}; {}",
+             {}, {} seed {}; {}",
             self.mix.statements(),
-            self.durability.name(),
+            match self.durability_of_writes() {
+                Some(durability) => format!("durability {}", durability.name()),
+                None => "no writes".to_owned(),
+            },
             self.load.generator.name(),
             self.load.seed,
             match self.transactions {
@@ -64,7 +76,7 @@ impl Workload for Sysbench {
             "mix": self.mix,
             "statements_per_transaction": self.mix.statements(),
             "keys": "uniform",
-            "durability": self.durability.name(),
+            "durability": self.durability_of_writes().map(Durability::name),
             "transactions": self.transactions.name(),
             "generator": self.load.generator.name(),
             "seed": self.load.seed,
