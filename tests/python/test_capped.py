@@ -1,7 +1,9 @@
 """Capped collections: limits, order, writes of all kinds, the commands around them, and kill -9."""
 
+import datetime
 import random
 import threading
+import time
 
 import bson
 import pytest
@@ -130,8 +132,6 @@ def test_indexes_and_lists(db):
     c.create_index("a")
     c.insert_many([{"_id": at, "a": at % 2} for at in range(9)])
     assert [found["_id"] for found in c.find({"a": 1}).hint("a_1")] == [5, 7]
-    with pytest.raises(OperationFailure, match="Cannot create TTL index on a capped collection"):
-        c.create_index("b", expireAfterSeconds=1)
     with pytest.raises(OperationFailure) as error:
         c.aggregate([{"$out": "c"}])
     assert error.value.code == 17152
@@ -207,3 +207,21 @@ def test_killed_servers_keep_limits_and_acknowledged_documents(tmp_path):
             assert [one for one in found if one in acknowledged] == acknowledged[-len([one for one in found if one in acknowledged]):]
             assert client.k.command("validate", "c")["valid"]
     server.stop()
+
+
+def test_documents_expire(client, db):
+    c = capped(db, size=4 << 20)
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
+    c.insert_many([{"_id": at, "t": now - datetime.timedelta(days=at % 2)} for at in range(10)])
+    c.create_index("t", expireAfterSeconds=3600)
+    client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    try:
+        for _ in range(100):
+            if c.count_documents({}) == 5:
+                break
+            time.sleep(0.2)
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
+    c.insert_one({"_id": 10})
+    assert [row["_id"] for row in c.find()] == [0, 2, 4, 6, 8, 10]
+    assert db.command("validate", "c")["valid"]

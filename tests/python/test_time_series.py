@@ -8,6 +8,7 @@ import time
 import bson
 import pytest
 from bson.raw_bson import RawBSONDocument
+from pymongo import DeleteMany, DeleteOne, InsertOne
 from pymongo.errors import BulkWriteError, OperationFailure, WriteError
 
 from server import Server
@@ -159,15 +160,12 @@ def test_measurements_are_deleted_and_updated_by_their_meta_value(db, series):
 
 
 @pytest.mark.parametrize("command,code,text", [
-    ({"delete": "s", "deletes": [{"q": {"m": 1}, "limit": 1}]}, 20, "Cannot perform a non-multi delete on a time-series collection"),
-    ({"delete": "s", "deletes": [{"q": {"v": 1}, "limit": 0}]}, 72, "when querying on a field that is not the metaField 'm'"),
-    ({"delete": "s", "deletes": [{"q": {"$expr": True}, "limit": 0}]}, 72, "Cannot use $expr when performing an update or delete on a time-series collection"),
     ({"update": "s", "updates": [{"q": {"m": 1}, "u": {"$set": {"m": 1}}}]}, 72, "Cannot perform a non-multi update on a time-series collection"),
     ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"v": 1}}, "multi": True}]}, 72, "which updates a field that is not the metaField 'm'"),
     ({"update": "s", "updates": [{"q": {}, "u": [{"$set": {"m": 1}}], "multi": True}]}, 72, "using a pipeline update"),
     ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"m": 1}}, "multi": True, "upsert": True}]}, 72, "Cannot perform an upsert on a time-series collection"),
 ])
-def test_other_deletes_and_updates_are_refused(db, series, command, code, text):
+def test_other_updates_are_refused(db, series, command, code, text):
     series.insert_one({"t": START, "m": 1, "v": 1})
     failed = db.command(command)["writeErrors"][0]
     assert failed["code"] == code and text in failed["errmsg"]
@@ -310,3 +308,162 @@ def test_buckets_of_a_client_take_little_memory(client, db):
             unpacked(count, column, columns)
         assert error.value.code == (146 if columns > 3 else 2)
     assert client.admin.command("ping")["ok"] == 1
+
+
+def measured(db, series, n=1000):
+    rows = [{"_id": at_, "t": at(at_ * 20), "m": {"a": at_ % 3}, "v": at_, "w": at_ % 7} for at_ in range(n)]
+    series.insert_many(rows)
+    return {row["_id"]: row for row in rows}
+
+
+def test_measurements_are_deleted_by_any_field(db, series):
+    left = measured(db, series)
+
+    def gone(condition):
+        dead = [key for key, row in left.items() if condition(row)]
+        for key in dead:
+            del left[key]
+        return len(dead)
+
+    def same():
+        assert {row["_id"]: row for row in series.find()} == left
+    assert series.delete_many({"v": {"$gt": 990}}).deleted_count == gone(lambda row: row["v"] > 990)
+    assert series.delete_many({"m.a": 1, "w": 2}).deleted_count == gone(lambda row: row["m"]["a"] == 1 and row["w"] == 2)
+    assert series.delete_many({"t": {"$gte": at(5000), "$lt": at(9000)}}).deleted_count == gone(lambda row: at(5000) <= row["t"] < at(9000))
+    assert series.delete_many({"$expr": {"$eq": ["$w", "$m.a"]}}).deleted_count == gone(lambda row: row["w"] == row["m"]["a"])
+    assert series.delete_many({"$or": [{"v": 3}, {"m.a": 2, "w": 4}]}).deleted_count == gone(
+        lambda row: row["v"] == 3 or (row["m"]["a"] == 2 and row["w"] == 4))
+    assert series.delete_many({"v": -1}).deleted_count == 0
+    same()
+    # Later inserts of the same windows go on where the buckets are smaller now, or gone.
+    series.delete_many({"w": 6})
+    gone(lambda row: row["w"] == 6)
+    for n in range(100):
+        row = {"_id": 5000 + n, "t": at(n * 100), "m": {"a": 1}, "v": n, "w": 9}
+        series.insert_one(row)
+        left[row["_id"]] = row
+        if n % 10 == 0:
+            assert series.delete_one({"v": n, "w": 9}).deleted_count == 1
+            del left[row["_id"]]
+    same()
+    assert db.command("validate", "s")["valid"]
+    series.create_index("m.a", name="by_a")
+    assert series.delete_many({"m.a": 0, "v": {"$lt": 500}}).deleted_count == gone(lambda row: row["m"]["a"] == 0 and row["v"] < 500)
+    assert series.count_documents({"m.a": 0}, hint="by_a") == sum(row["m"]["a"] == 0 for row in left.values())
+    same()
+
+
+def test_one_measurement_is_deleted(client, db, series):
+    left = measured(db, series, 50)
+    assert series.delete_one({"v": 7}).deleted_count == 1
+    assert series.delete_one({"v": 7}).deleted_count == 0
+    assert series.delete_one({"m.a": 0}).deleted_count == 1
+    found = series.find_one_and_delete({"v": 9}, {"t": 0})
+    assert found == {key: value for key, value in left[9].items() if key != "t"}
+    assert series.find_one_and_delete({"v": 9}) is None
+    result = series.bulk_write([DeleteOne({"v": 10}), DeleteMany({"w": 4}), InsertOne({"t": START, "v": 100}), DeleteOne({"v": 100})])
+    assert (result.deleted_count, result.inserted_count) == (2 + sum(row["w"] == 4 for row in left.values()), 1)
+    result = client.bulk_write([InsertOne({"t": START, "v": 101}, namespace=series.full_name), DeleteOne({"v": 1}, namespace=series.full_name)])
+    assert (result.inserted_count, result.deleted_count) == (1, 1)
+    assert series.count_documents({"v": {"$in": [7, 9, 10, 1, 100]}}) == 0
+    assert series.count_documents({}) == 50 - 4 - sum(row["w"] == 4 for row in left.values())
+
+
+def test_the_delete_of_one_measurement_is_repeated_by_its_number(server, db, series):
+    series.insert_many([{"t": at(n), "v": 1} for n in range(3)])
+    # A client of its own, because the numbers are not those that the driver has counted.
+    with server.client() as client, client.start_session() as session:
+        own = client[db.name]
+        delete = {"delete": "s", "deletes": [{"q": {"v": 1}, "limit": 1}], "lsid": session.session_id, "txnNumber": bson.Int64(1)}
+        assert [own.command(delete)["n"] for _ in range(2)] == [1, 1]
+        assert series.count_documents({}) == 2
+        change = {"findAndModify": "s", "query": {"v": 1}, "remove": True, "lsid": session.session_id, "txnNumber": bson.Int64(2)}
+        first, again = (own.command(change)["value"] for _ in range(2))
+        assert first == again and first["v"] == 1
+    assert series.count_documents({}) == 1
+
+
+def test_deletes_of_measurements_have_their_limits(client, db, series):
+    series.insert_one({"t": START, "m": 1, "v": 1})
+    for refused, code in (({"sort": [("v", 1)]}, 72), ({"projection": {"$x": 1}}, None)):
+        with pytest.raises(OperationFailure) as error:
+            series.find_one_and_delete({"v": 1}, **refused)
+        assert code in (None, error.value.code)
+    with client.start_session() as session:
+        for write in (lambda: series.delete_one({"v": 1}, session=session), lambda: series.find_one_and_delete({"v": 1}, session=session)):
+            session.start_transaction()
+            with pytest.raises(OperationFailure) as error:
+                write()
+            assert error.value.code == 263
+            session.abort_transaction()
+    for wrong in ({"$bad": 1}, {"$text": {"$search": "x"}}, {"m": {"$near": [0, 0]}}):
+        with pytest.raises(OperationFailure):
+            series.delete_one(wrong)
+    assert series.count_documents({}) == 1
+
+
+def test_many_buckets_are_changed_in_steps(db, series):
+    series.insert_many([{"t": at(n * 4000), "m": n, "v": n % 2} for n in range(12_000)])
+    assert series.delete_many({"v": 1}).deleted_count == 6_000
+    assert series.count_documents({}) == series.count_documents({"v": 0}) == 6_000
+
+
+def test_documents_become_a_series_by_out(client, db):
+    rows = [{"_id": n, "t": at(n * 10), "m": n % 3, "v": n} for n in range(3000)]
+    db.plain.insert_many(rows)
+    given = {"timeField": "t", "metaField": "m"}
+    other = client[db.name + "_other"]
+    try:
+        for target in (db, other):
+            for part in (rows, rows[:100]):
+                db.plain.aggregate([{"$match": {"_id": {"$lt": len(part)}}}, {"$out": {"db": target.name, "coll": "x", "timeseries": given}}])
+                assert sorted(target.x.find(), key=lambda row: row["_id"]) == part
+                listed = next(target.list_collections(filter={"name": "x"}))
+                assert listed["type"] == "timeseries" and listed["options"]["timeseries"]["metaField"] == "m"
+            target.x.create_index("m", name="by_m")
+            assert target["system.buckets.x"].count_documents({}) < 20
+            db.plain.aggregate([{"$out": {"db": target.name, "coll": "x", "timeseries": {**given, "granularity": "seconds"}}}])
+            assert target.x.count_documents({"m": 1}, hint="by_m") == 1000
+            target.x.insert_one({"t": at(1), "m": 1})
+            assert target.x.count_documents({}) == 3001
+    finally:
+        client.drop_database(other.name)
+    db.command("create", "view", viewOn="plain", pipeline=[])
+    for coll, options, code in (("plain", given, 7268700), ("view", given, 166), ("x", {"timeField": "t"}, 7406103), ("x", {**given, "granularity": "hours"}, 7406103),
+                                ("y", {}, 40414), ("y", 1, 14), ("y", {"timeField": "v"}, 2)):
+        with pytest.raises(OperationFailure) as error:
+            db.plain.aggregate([{"$out": {"db": db.name, "coll": coll, "timeseries": options}}])
+        assert error.value.code == code, coll
+    with pytest.raises(OperationFailure) as error:
+        db.plain.aggregate([{"$out": {"db": db.name, "coll": "x", "timeseries": given, "more": 1}}])
+    assert error.value.code == 16994
+    # A failure leaves the target as it was.
+    assert db.x.count_documents({}) == 3001 and {"y", "system.buckets.y"}.isdisjoint(db.list_collection_names())
+
+
+def test_a_series_has_windows_of_its_own(db):
+    own = {"bucketMaxSpanSeconds": 1000, "bucketRoundingSeconds": 1000}
+    w = db.create_collection("w", timeseries={"timeField": "t", "metaField": "m", **own})
+
+    def options():
+        return next(db.list_collections(filter={"name": "w"}))["options"]["timeseries"]
+    assert options() == {"timeField": "t", "metaField": "m", **own}
+    w.insert_many([{"_id": n, "t": at(n * 100), "m": 1} for n in range(100)])
+    assert db["system.buckets.w"].count_documents({}) == 11
+    for span, expected in ((5000, {"bucketMaxSpanSeconds": 5000, "bucketRoundingSeconds": 5000}), (None, {"granularity": "minutes", "bucketMaxSpanSeconds": 86400})):
+        change = {"granularity": "minutes"} if span is None else {"bucketMaxSpanSeconds": span, "bucketRoundingSeconds": span}
+        db.command("collMod", "w", timeseries=change)
+        db.command("collMod", "w", timeseries=change)
+        assert options() == {"timeField": "t", "metaField": "m", **expected}
+        before = w.count_documents({})
+        w.insert_many([{"_id": before + n, "t": at(n * 100), "m": 1} for n in range(100)])
+        assert w.count_documents({"t": {"$gte": at(3000), "$lt": at(4000)}}) == (before + 100) // 10
+    for wrong in (own, {"bucketMaxSpanSeconds": 100_000}, {"bucketRoundingSeconds": 100_000}, {"granularity": "seconds"}):
+        with pytest.raises(OperationFailure) as error:
+            db.command("collMod", "w", timeseries=wrong)
+        assert error.value.code == 72
+    for wrong, code in (({"bucketRoundingSeconds": 1000}, 72), ({"bucketMaxSpanSeconds": 1000, "bucketRoundingSeconds": 100}, 72),
+                        ({**own, "granularity": "seconds"}, 72), ({"bucketMaxSpanSeconds": 31536001, "bucketRoundingSeconds": 31536001}, 51024)):
+        with pytest.raises(OperationFailure) as error:
+            db.command("create", "n", timeseries={"timeField": "t", **wrong})
+        assert error.value.code == code

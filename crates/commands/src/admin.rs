@@ -43,6 +43,6 @@ mod series_indexes;
 pub(crate) mod shutdown;
 mod specification_text;
 mod storage_engine_options;
-mod time_series_options;
+pub(crate) mod time_series_options;
 mod view_definition;
 mod wildcard_specification;

@@ -12,7 +12,7 @@ use pando_catalog::{
     CatalogError, Contested, ErrorKind, GeometryFault, NameError, PartitionFault, StorageError, WriteError,
 };
 use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_environment::MissedRead;
+use pando_environment::{MissedRead, is_out_of_files};
 use pando_query::QueryError;
 use pando_query::sort::SortFault;
 
@@ -149,7 +149,11 @@ impl From<StorageError> for CommandError {
 /// room (a full map, no room in the log) says it without the system.
 pub(crate) fn code_of_device(error: &StorageError) -> ErrorCode {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    match causes.find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind) {
+    let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    if cause.is_some_and(is_out_of_files) {
+        return ErrorCode::TooManyFilesOpen;
+    }
+    match cause.map(io::Error::kind) {
         Some(
             io::ErrorKind::NotFound
             | io::ErrorKind::AlreadyExists
@@ -163,7 +167,7 @@ pub(crate) fn code_of_device(error: &StorageError) -> ErrorCode {
         | Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge) => {
             ErrorCode::OutOfDiskSpace
         }
-        // A device that fails, or a process without a free descriptor.
+        // A device that fails.
         Some(_) => ErrorCode::FileStreamFailed,
     }
 }
@@ -395,6 +399,10 @@ mod tests {
         assert_eq!(code_of(io::ErrorKind::StorageFull), ErrorCode::OutOfDiskSpace);
         assert_eq!(code_of(io::ErrorKind::PermissionDenied), ErrorCode::FileNotOpen);
         assert_eq!(code_of(io::ErrorKind::Other), ErrorCode::FileStreamFailed);
+        let too_many =
+            EnvironmentError::io(Operation::Open, Path::new("wal"), io::Error::from_raw_os_error(24));
+        let error = StorageError::with_source(ErrorKind::Io, "cannot open", too_many);
+        assert_eq!(code_of_device(&error), ErrorCode::TooManyFilesOpen, "files of a limit, and no damage");
         let by_itself = StorageError::new(ErrorKind::Io, "no room for a commit");
         assert_eq!(code_of_device(&by_itself), ErrorCode::OutOfDiskSpace);
     }

@@ -53,7 +53,7 @@
 //! commands -> server_counters, system_profile, topology_version, ttl_monitor
 //! command_priority -> registry
 //! registry -> admin, context, crud, diagnostic, generic_arguments, rights, session, users
-//! crud -> generic_arguments, validation, write_gate
+//! crud -> admin, generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> open_load, reader, request_notes, rights, sessions, shared_state, suspended_find, tail_wait
 //! crud -> unit_of_work

@@ -459,6 +459,9 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "replSetStepDown" | "replSetFreeze" => {
             ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
         }
+        "getClusterParameter" | "setClusterParameter" => {
+            ": there are no parameters of a cluster; instead of defaultMaxTimeMS give maxTimeMS with a request, or timeoutMS to the client"
+        }
         "setFeatureCompatibilityVersion" => ": the version of the program is that of its features",
         _ => "",
     };
@@ -480,7 +483,11 @@ mod tests {
 
     #[test]
     fn the_error_for_an_unknown_name_says_what_to_do_instead() {
-        for (name, advice) in [("replSetStepDown", "--replica-set"), ("mapReduce", "aggregate")] {
+        for (name, advice) in [
+            ("replSetStepDown", "--replica-set"),
+            ("mapReduce", "aggregate"),
+            ("setClusterParameter", "maxTimeMS"),
+        ] {
             let text = unknown(name).to_string();
             assert!(text.contains(name) && text.contains(advice), "{text}");
         }

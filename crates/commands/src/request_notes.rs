@@ -33,6 +33,8 @@ pub(crate) struct RequestNotes {
     pub not_blind: Option<u64>,
     pub upserted: Option<u64>,
     pub deleted: Option<u64>,
+    /// Writes that have failed in a request that has not.
+    pub write_errors: u64,
     /// The statement that waits for a key, as lists of operations show it.
     pub waiting_statement: Option<RawDocumentBuf>,
     /// Damage on the device that the request met, as its error says it.

@@ -158,15 +158,17 @@ impl ServerCounters {
                 if request.has_failed {
                     command.failures.fetch_add(1, Ordering::Relaxed);
                 }
+                // MongoDB counts each write that fails, and no unknown command.
+                let failures = u64::from(request.has_failed) + request.notes.write_errors;
+                stripe.add(Figure::Failures, failures);
                 stripe.latencies[request.activity.class() as usize].add(request.took);
             }
             None => stripe.add(Figure::UnknownCommands, 1),
         }
-        stripe.add(Figure::Failures, u64::from(request.has_failed));
         let notes = request.notes;
         let noted = |count: Option<u64>| count.unwrap_or(0);
         stripe.add(Figure::DocumentsReturned, noted(notes.returned));
-        stripe.add(Figure::DocumentsInserted, noted(notes.inserted) + noted(notes.upserted));
+        stripe.add(Figure::DocumentsInserted, noted(notes.inserted));
         stripe.add(Figure::DocumentsUpdated, noted(notes.modified));
         stripe.add(Figure::DocumentsDeleted, noted(notes.deleted));
         stripe.add(Figure::BlindUpdates, noted(notes.blind));
@@ -237,7 +239,13 @@ mod tests {
     #[test]
     fn requests_of_all_connections_are_summed() {
         let counters = ServerCounters::new(3);
-        let notes = RequestNotes { returned: Some(2), upserted: Some(1), ..RequestNotes::default() };
+        let notes = RequestNotes {
+            returned: Some(2),
+            inserted: Some(1),
+            upserted: Some(1),
+            write_errors: 2,
+            ..RequestNotes::default()
+        };
         let usage = UsageFigures { keys_examined: 4, ..UsageFigures::default() };
         for connection in 0..20 {
             counters.count(&EndedRequest {
@@ -254,7 +262,8 @@ mod tests {
         assert_eq!(counters.command(0), CommandFigures::default());
         let wanted = [
             (Figure::UnknownCommands, 2),
-            (Figure::Failures, 10),
+            // Nine requests as a whole, and two writes in each of 18.
+            (Figure::Failures, 45),
             (Figure::DocumentsReturned, 40),
             (Figure::DocumentsInserted, 20),
             (Figure::KeysExamined, 80),

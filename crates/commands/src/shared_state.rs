@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use pando_catalog::{CachedReads, Catalog, SnapshotTimestamp};
-use pando_document::{ObjectId, Timestamp};
+use pando_document::{ObjectId, Timestamp, Value};
 use pando_environment::{Environment, Monotonic};
 use pando_query::expression::Dice;
 use parking_lot::Mutex;
@@ -48,6 +48,9 @@ pub struct CommandsOptions {
     pub cursor_timeout: CursorTimeout,
     /// The command line, as `getCmdLineOpts` shows it.
     pub command_line: Vec<String>,
+    /// The settings that were given at the start, as `getCmdLineOpts` shows them: paths such as
+    /// `net.tls.mode`, and values. Address, folder, engine, replica set and access control are added.
+    pub settings: Vec<(String, Value)>,
     /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's
     /// own process.
     pub address: String,

@@ -43,6 +43,18 @@ pub(crate) fn create_collection(shared: &SharedState, database: &str) -> Result<
     }
 }
 
+/// Creates the collection of a database as its administrator asks: capped, of another size. One that is there
+/// is an error.
+pub(crate) fn create_of_size(
+    shared: &SharedState,
+    database: &str,
+    options: RawDocumentBuf,
+) -> Result<(), CommandError> {
+    let namespace = Namespace::new(database, PROFILE_COLLECTION)?;
+    shared.catalog.create_collection_of_server(&namespace, options, shared.new_uuid())?;
+    Ok(())
+}
+
 /// Writes the entries that wait. Blocks. Entries that cannot be written are lost, and the log says why.
 pub(crate) fn write_queue(shared: &SharedState) {
     let mut written = shared.profile_bytes.lock();

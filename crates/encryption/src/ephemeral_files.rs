@@ -69,6 +69,10 @@ impl FileSystem for EphemeralFiles {
         sealed(self.inner.open(path, mode, access)?)
     }
 
+    fn open_temporary(&self, path: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
+        sealed(self.inner.open_temporary(path)?)
+    }
+
     fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
         sealed(self.inner.open_unnamed(name)?)
     }

@@ -102,14 +102,14 @@ pub enum EncryptionError {
         id: String,
     },
     /// The store is encrypted, and no key was given.
-    #[error("the store in {} is encrypted: name its master key with --encryption-key-file or --encryption-key-command", folder.display())]
+    #[error("the store in {} is encrypted: name its master key with --encryption-key-file or --encryption-key-command, in a program with EngineOptions::encryption", folder.display())]
     KeyMissing {
         /// The folder of the store.
         folder: PathBuf,
     },
     /// The store is not encrypted, and a key was given.
     #[error(
-        "the store in {} is not encrypted: leave the encryption options out, or make an encrypted copy with \
+        "the store in {} is not encrypted: leave the encryption options out (in a program EngineOptions::encryption), or make an encrypted copy with \
          'pando copy --to FOLDER --encryption-key-file FILE'",
         folder.display()
     )]

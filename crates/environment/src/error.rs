@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// The operation that failed; also the target of a fault of the simulated disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -111,8 +113,17 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::FileTooLarge => {
             "; the file size limit of this process (ulimit -f) is reached: raise it"
         }
+        _ if is_out_of_files(error) => {
+            "; raise the limit of open files (ulimit -n, LimitNOFILE of a systemd unit), or have fewer connections and large \
+             transactions at the same time"
+        }
         _ => "",
     }
+}
+
+/// Whether this process, or the machine, has as many files open as it may: nothing is wrong with any file.
+pub fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 fn at(offset: Option<u64>) -> String {
@@ -158,6 +169,11 @@ impl EnvironmentError {
             ),
             EnvironmentError::Locked { .. } | EnvironmentError::Replaced { .. } => false,
         }
+    }
+
+    /// Whether this process, or the machine, has as many files open as it may.
+    pub fn is_out_of_files(&self) -> bool {
+        matches!(self, EnvironmentError::Io { source, .. } if is_out_of_files(source))
     }
 
     /// How people make room after an error for lack of it.

@@ -43,7 +43,7 @@ pub(crate) fn open_and_remove<F: FileSystem + ?Sized>(
     files: &F,
     name: &Path,
 ) -> Result<Arc<dyn File>, EnvironmentError> {
-    let file = files.open(name, OpenMode::CreateNew, Access::Buffered)?;
+    let file = files.open_temporary(name)?;
     files.remove(name)?;
     Ok(file)
 }
@@ -54,9 +54,16 @@ pub trait FileSystem: Send + Sync {
     /// [`File::access`] tells the access that was granted.
     fn open(&self, path: &Path, mode: OpenMode, access: Access) -> Result<Arc<dyn File>, EnvironmentError>;
 
-    /// A new file that has no name, or has lost it: its room is free as soon as it is closed, and when the
-    /// process ends. A name in the same folder is used for a moment where the file system knows only named
-    /// files; then a crash in that moment leaves an empty file.
+    /// A new file for work that may as well fail: it is refused, and not there, where only the files are left
+    /// that the process may have open for the log and others.
+    fn open_temporary(&self, path: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
+        self.open(path, OpenMode::CreateNew, Access::Buffered)
+    }
+
+    /// A new file as by [`open_temporary`](FileSystem::open_temporary) that has no name, or has lost it: its
+    /// room is free as soon as it is closed, and when the process ends. A name in the same folder is used for
+    /// a moment where the file system knows only named files; then a crash in that moment leaves an empty
+    /// file.
     fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
         open_and_remove(self, name)
     }

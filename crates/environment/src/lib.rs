@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 pub use aligned_buffer::{AlignedBuffer, MEMORY_ALIGNMENT};
 pub use clock::{Clock, MockClock, Monotonic, WallTime};
-pub use error::{EnvironmentError, FREE_SPACE, Operation};
+pub use error::{EnvironmentError, FREE_SPACE, Operation, is_out_of_files};
 pub use files::{Access, DeviceSpace, File, FileSystem, FolderIdentity, FolderLock, OpenMode};
 pub use machine_figures::{MachineFigures, machine_figures};
 pub use missed_read::MissedRead;

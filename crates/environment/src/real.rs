@@ -4,12 +4,14 @@ mod file;
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::files::open_and_remove;
 use crate::{
@@ -17,6 +19,10 @@ use crate::{
     OpenMode, Operation,
 };
 use file::RealFile;
+
+/// Open files that temporary ones, of which queries and large transactions have many, leave to others.
+/// The log stops if it cannot begin a segment.
+const FILES_LEFT: u64 = 64;
 
 /// The name of the lock file in a store's folder.
 pub(crate) const LOCK_FILE: &str = "LOCK";
@@ -51,12 +57,27 @@ impl FileSystem for RealFileSystem {
     fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
         let folder = name.parent().unwrap_or(Path::new("."));
         let mode = Mode::RUSR | Mode::WUSR;
-        match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-            Ok(file) => Ok(Arc::new(RealFile::new(file.into(), name, Access::Buffered))),
+        let refused = |error| Err(EnvironmentError::io(Operation::Open, folder, std::io::Error::from(error)));
+        let file = match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+            Ok(file) => file,
             // The file system or the kernel has no files without a name.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => open_and_remove(self, name),
-            Err(error) => Err(EnvironmentError::io(Operation::Open, folder, std::io::Error::from(error))),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => return open_and_remove(self, name),
+            Err(error) => return refused(error),
+        };
+        if !leaves_files(file.as_raw_fd(), getrlimit(Resource::Nofile).current) {
+            return refused(Errno::MFILE);
         }
+        Ok(Arc::new(RealFile::new(file.into(), name, Access::Buffered)))
+    }
+
+    fn open_temporary(&self, path: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
+        let file = self.open(path, OpenMode::CreateNew, Access::Buffered)?;
+        let limit = getrlimit(Resource::Nofile).current;
+        if file.descriptor().is_some_and(|open| !leaves_files(open.as_raw_fd(), limit)) {
+            self.remove(path)?;
+            return Err(EnvironmentError::io(Operation::Open, path, std::io::Error::from(Errno::MFILE)));
+        }
+        Ok(file)
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError> {
@@ -167,6 +188,14 @@ impl FileSystem for RealFileSystem {
         let used_bytes = bytes(status.f_blocks.saturating_sub(status.f_bavail));
         Ok(DeviceSpace { total_bytes: bytes(status.f_blocks), used_bytes })
     }
+}
+
+/// Whether a new file leaves enough to others. Each descriptor is the lowest that is free, so that at least
+/// as many files are open as its number says.
+fn leaves_files(descriptor: RawFd, limit: Option<u64>) -> bool {
+    limit.is_none_or(|limit| {
+        u64::try_from(descriptor).is_ok_and(|open| open < limit - FILES_LEFT.min(limit / 4))
+    })
 }
 
 fn open_with(path: &Path, mode: OpenMode, access: Access) -> std::io::Result<fs::File> {

@@ -62,6 +62,12 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 /// transaction expires (60 s), and then takes effect outside it; its `max_time` ends the wait with an error.
 /// So a call between begin and commit should be one of the session's.
 ///
+/// # Isolation
+/// A transaction reads one snapshot, and the first of two that write a document wins: snapshot isolation, as
+/// in MongoDB. It lets write skew pass: of two doctors on call, each of two transactions that see both can
+/// send another one home. [`ClientSession::set_isolation`] with [`Isolation::Serializable`] prevents that, as
+/// SQLite does, at the price of more conflicts.
+///
 /// # Cursors
 /// A search in a transaction is read to its end in it, and one from before the transaction is not read in it.
 /// The next batch of another one fails with [`Error::InvalidArgument`], and the transaction goes on.
@@ -81,6 +87,23 @@ pub(crate) struct SessionState {
     /// `lsid` as a command has it.
     id: Bson,
     progress: Mutex<Progress>,
+    /// Held while a call of a transaction is carried out: one at a time, whatever thread it comes from. Of
+    /// two that come first, only one begins the transaction.
+    turn: Mutex<()>,
+}
+
+/// What a transaction sees of others that commit meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Nothing: it reads one snapshot. Of two that write the same document one loses with
+    /// [`Error::Conflict`]. Two that read the same documents and then write different ones both commit, so
+    /// that a rule over several documents can break (write skew).
+    #[default]
+    Snapshot,
+    /// Nothing, and nothing that it has read changes before it commits: transactions take effect as if one
+    /// ran after another. A write of another one into what it has read fails with [`Error::Conflict`].
+    Serializable,
 }
 
 struct Progress {
@@ -89,6 +112,8 @@ struct Progress {
     /// The number of the newest transaction that was committed; 0 before the first.
     committed: i64,
     stage: Stage,
+    /// Of the transactions that begin from now on.
+    isolation: Isolation,
     /// The first error of the newest transaction.
     failure: Option<Failure>,
 }
@@ -151,11 +176,12 @@ impl SessionState {
             let message = "the session belongs to another store: start one of the store of this call";
             return Err(Error::InvalidArgument(message.to_owned()));
         }
-        let is_in_transaction = self.join(&mut call.command)?;
-        let outcome = self.store.run_for_bytes(database.name(), call);
-        if !is_in_transaction {
-            return outcome;
+        let turn = self.turn.lock();
+        if !self.join(&mut call.command)? {
+            drop(turn);
+            return self.store.run_for_bytes(database.name(), call);
         }
+        let outcome = self.store.run_for_bytes(database.name(), call);
         let mut progress = self.progress.lock();
         // A command that the store has not seen has not begun the transaction.
         if !matches!(outcome, Err(Error::InvalidArgument(_) | Error::Bson(_) | Error::Closed)) {
@@ -195,6 +221,9 @@ impl SessionState {
         command.insert("autocommit", false);
         if progress.stage == Stage::Begun {
             command.insert("startTransaction", true);
+            if progress.isolation == Isolation::Serializable {
+                command.insert("readConcern", doc! { "level": "serializable" });
+            }
         }
         Ok(true)
     }
@@ -264,8 +293,10 @@ impl ClientSession {
                 SessionIdentity { id: reply.remove("id").unwrap_or(Bson::Null), number: 0 }
             }
         };
-        let progress = Progress { number, committed: 0, stage: Stage::Idle, failure: None };
-        let state = SessionState { store: store.clone(), id, progress: Mutex::new(progress) };
+        let isolation = Isolation::default();
+        let progress = Progress { number, committed: 0, stage: Stage::Idle, isolation, failure: None };
+        let state =
+            SessionState { store: store.clone(), id, progress: Mutex::new(progress), turn: Mutex::new(()) };
         Ok(ClientSession { state: Arc::new(state) })
     }
 
@@ -283,6 +314,12 @@ impl ClientSession {
     /// once the session is dropped, and so do those of a collection of another store.
     pub fn collection<T>(&self, collection: &Collection<T>) -> Collection<T> {
         collection.database().clone().in_session(self.state()).collection(collection.name())
+    }
+
+    /// Sets the isolation of the transactions of this session that start from now on. It is
+    /// [`Isolation::Snapshot`] before.
+    pub fn set_isolation(&mut self, isolation: Isolation) {
+        self.state.progress.lock().isolation = isolation;
     }
 
     /// Starts a transaction. Its snapshot is that of its first call.
@@ -428,7 +465,7 @@ impl Drop for ClientSession {
     fn drop(&mut self) {
         // An error has no effect: there may be no transaction, and the end of the session ends it, too.
         let _ = self.end_into(Stage::Ended, "abortTransaction", Document::new());
-        let SessionState { store, id, progress } = &*self.state;
+        let SessionState { store, id, progress, turn: _ } = &*self.state;
         let number = progress.lock().number;
         // A session that the store has not ended times out by itself, and its id is not used again.
         if store.run("admin", doc! { "endSessions": vec![id.clone()] }).is_ok() {

@@ -10,9 +10,10 @@ use serde::de::DeserializeOwned;
 use crate::reply::into_type;
 use crate::{Database, Error};
 
-/// The documents of a search or an aggregation. It is an iterator; the search ends when it is dropped, and
-/// not before: as long as it is there, the store keeps the state of its moment. An error ends it, too, save
-/// that of a document which does not fit `T`.
+/// The documents of a search or an aggregation. It is an iterator; the search ends when it is dropped: as
+/// long as it is there, the store keeps the state of its moment, and an index that is dropped meanwhile
+/// serves it to its end. A collection that is dropped or renamed, and a dropped database, end it with an
+/// error (code 175); so does any other error, save that of a document which does not fit `T`.
 pub struct Cursor<T> {
     database: Database,
     collection: String,

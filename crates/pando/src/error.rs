@@ -22,7 +22,8 @@ pub struct WriteErrorDetail {
     /// A sentence.
     pub message: String,
     /// What the store tells beside it: of a document that a validator refuses MongoDB's `errInfo`, with the
-    /// rules that it breaks; of a duplicate key `keyPattern` and `keyValue`. `None` where there is no more.
+    /// rules that it breaks; of a duplicate key `keyPattern` and `keyValue`, with `hexEncoded` and
+    /// `collation` where the key is that of a collation. `None` where there is no more.
     pub details: Option<Document>,
 }
 
@@ -190,7 +191,9 @@ impl Error {
     pub fn code(&self) -> Option<i32> {
         match self {
             Error::Command { code, .. } => Some(*code),
-            Error::Conflict { reply, .. } => reply.get_i32("code").ok(),
+            Error::Conflict { reply, .. } | Error::TransactionEnded { reply, .. } => {
+                reply.get_i32("code").ok()
+            }
             Error::Write(errors) | Error::InsertMany { errors, .. } | Error::BulkWrite { errors, .. } => {
                 errors.first().map(|error| error.code)
             }
@@ -221,10 +224,10 @@ fn sentence(errors: &[WriteErrorDetail]) -> String {
     match errors {
         [] => "no write failed".to_owned(),
         [one] if one.index == 0 => one.message.clone(),
-        [one] => format!("write {} of the list failed: {}", one.index, one.message),
+        [one] => format!("the write at index {} of the list failed: {}", one.index, one.message),
         [first, ..] => {
             format!(
-                "{} writes of the list failed; the first is write {}: {}",
+                "{} writes of the list failed; the first is at index {}: {}",
                 errors.len(),
                 first.index,
                 first.message

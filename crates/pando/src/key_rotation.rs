@@ -15,12 +15,12 @@ use crate::{EngineName, Error, MissingStore};
 /// # Errors
 /// There is no encrypted store, it is open elsewhere, or a key cannot be had or is not the one of the store.
 pub fn rotate_keys(
-    folder: &Path,
+    folder: impl AsRef<Path>,
     old: &Encryption,
     new: Option<&Encryption>,
     data_keys: DataKeys,
 ) -> Result<usize, Error> {
-    let environment = Environment::real();
+    let (environment, folder) = (Environment::real(), folder.as_ref());
     inspect(&environment, EngineName::Betree, folder, MissingStore::Refuse)
         .map_err(|error| Error::Open(error.into()))?;
     let folder = whole_folder(EngineName::Betree, folder).map_err(|error| Error::Open(error.into()))?;

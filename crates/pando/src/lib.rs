@@ -139,7 +139,7 @@ mod write_model;
 
 pub use bson::{self, doc};
 pub use call_arguments::{Hint, Namespace, ReturnDocument};
-pub use client_session::ClientSession;
+pub use client_session::{ClientSession, Isolation};
 pub use collection::Collection;
 pub use cursor::Cursor;
 pub use database::Database;

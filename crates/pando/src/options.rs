@@ -5,6 +5,9 @@ use pando_encryption::Encryption;
 
 use crate::{EngineName, Error, MissingStore};
 
+/// The largest value of [`EngineOptions::cache_bytes`].
+const CACHE_BYTES_MAX: u64 = 1 << 50;
+
 /// The durability of a write when its call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DurabilityChoice {
@@ -19,12 +22,13 @@ pub enum DurabilityChoice {
 /// The resources of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Bytes of memory for cached pages, write buffers included; at least [`CACHE_BYTES_MIN`], and 256 MiB by
-    /// default.
+    /// Bytes of memory for cached pages, write buffers included; at least [`CACHE_BYTES_MIN`], at most 2^50,
+    /// and 256 MiB by default.
     pub cache_bytes: u64,
     /// Options of the engine by its own names, as text. Opening fails where the engine does not know one.
-    /// `("logBudget", "8MB")` keeps the files of a small store small: while it is open, its log grows to
-    /// 1 GiB otherwise, and is cut at the end.
+    /// `("logBudget", "8MB")` keeps the files of a small store small: while it is open, its log grows to 1
+    /// GiB otherwise, and is cut at the end. `("growthSize", "64KB")` does the same for its data file, which
+    /// begins with 4 MiB otherwise.
     pub named: Vec<(String, String)>,
     /// The keys of an encrypted store; `None` for a plain one. Only the engine betree encrypts its files.
     pub encryption: Option<Encryption>,
@@ -37,6 +41,14 @@ impl EngineOptions {
             let (given, least) = (self.cache_bytes, CACHE_BYTES_MIN);
             let message =
                 format!("a cache of {given} bytes is too small: cache_bytes is at least {least} (16 MiB)");
+            return Err(Error::InvalidArgument(message));
+        }
+        if self.cache_bytes > CACHE_BYTES_MAX {
+            let message = format!(
+                "a cache of {} bytes is more than any machine has: cache_bytes is the memory that the store may take, at \
+                 most {CACHE_BYTES_MAX} (1 PiB)",
+                self.cache_bytes
+            );
             return Err(Error::InvalidArgument(message));
         }
         Ok(())

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::{Collection, Error, WriteErrorDetail};
 
 /// MongoDB's code for a call that the end of the store has interrupted.
-const INTERRUPTED_AT_SHUTDOWN: i32 = 11_600;
+pub(crate) const INTERRUPTED_AT_SHUTDOWN: i32 = 11_600;
 
 /// A number of a reply; 0 where there is none.
 pub(crate) fn number(reply: &Document, name: &str) -> u64 {
@@ -65,7 +65,7 @@ fn write_details(error: &Document) -> Option<Document> {
     if let Ok(info) = error.get_document("errInfo") {
         return Some(info.clone());
     }
-    let keys = ["keyPattern", "keyValue"].into_iter();
+    let keys = ["keyPattern", "keyValue", "collation", "hexEncoded"].into_iter();
     let told: Document = keys.filter_map(|key| Some((key.to_owned(), error.get(key)?.clone()))).collect();
     (!told.is_empty()).then_some(told)
 }

@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 
 use crate::action::{Action, Backup, BulkWrite};
 use crate::call::Call;
+use crate::reply::INTERRUPTED_AT_SHUTDOWN;
 use crate::session_pool::SessionPool;
 use crate::{
     ClientSession, Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder,
@@ -47,6 +48,7 @@ impl fmt::Debug for Pando {
 impl Pando {
     /// Opens the store in a folder with the default options. Makes one in a folder that is missing or empty.
     /// A relative path counts from the working folder of this moment; a later change of that is no matter.
+    /// [`Pando::open_in_memory`] needs no folder.
     ///
     /// # Errors
     /// [`Error::InUse`] where the store is open already. A folder that cannot be written, or whose files are
@@ -61,6 +63,7 @@ impl Pando {
     /// As [`Pando::open`]; and options that the engine does not have, or that are too small.
     pub fn open_with(folder: impl AsRef<Path>, options: &Options) -> Result<Pando, Error> {
         let folder = folder.as_ref();
+        refuse_name_of_sqlite(folder)?;
         options.engine_options.check()?;
         inspect_folder(options.engine, folder, options.missing_store)
             .map_err(|error| Error::Open(error.into()))?;
@@ -144,9 +147,10 @@ impl Pando {
         RawSession::new(self.clone(), embedded_connection().with_cursors(CursorLife::Kept))
     }
 
-    /// Closes the store cleanly. Calls under way end early with an error, and so does every later call by
-    /// another handle. The folder is free for another process then. A store that is dropped without a close
-    /// loses no write either: the next opening replays its log.
+    /// Closes the store cleanly. Calls under way end early with [`Error::Closed`], or as writes that were not
+    /// carried out (code 11600), and every later call by another handle fails with [`Error::Closed`]. The
+    /// folder is free for another process then. A store that is dropped without a close loses no write
+    /// either: the next opening replays its log.
     ///
     /// # Errors
     /// [`Error::NotClosed`] on a full device, where no write is lost; [`Error::Stopped`] where the last ones
@@ -249,6 +253,16 @@ pub(crate) fn not_closed(error: StorageError) -> Error {
     }
 }
 
+/// Refuses what SQLite takes for something else than a path: it would become the name of a folder.
+fn refuse_name_of_sqlite(folder: &Path) -> Result<(), Error> {
+    let advice = match folder.to_str() {
+        Some(":memory:") => "Pando::open_in_memory opens a store without a folder",
+        Some(name) if name.starts_with("file:") => "name the folder itself",
+        _ => return Ok(()),
+    };
+    Err(Error::InvalidArgument(format!("'{}' is no path of a folder: {advice}", folder.display())))
+}
+
 /// The label of a transaction that has ended without effect and may be run again.
 const TRANSIENT: &str = "TransientTransactionError";
 
@@ -259,6 +273,9 @@ fn embedded_connection() -> ConnectionState {
 
 /// The reply of a refused command as an error.
 fn refusal(reply: Document) -> Error {
+    if matches!(reply.get_i32("code"), Ok(INTERRUPTED_AT_SHUTDOWN)) {
+        return Error::Closed;
+    }
     let labels = reply.get_array("errorLabels").map(Vec::as_slice).unwrap_or_default();
     if labels.iter().any(|label| label.as_str() == Some(TRANSIENT)) {
         let message = reply.get_str("errmsg").unwrap_or_default().to_owned();

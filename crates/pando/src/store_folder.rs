@@ -229,16 +229,16 @@ impl EngineName {
 /// The folder cannot be opened as a store.
 pub fn inspect_folder(
     engine: EngineName,
-    folder: &Path,
+    folder: impl AsRef<Path>,
     missing: MissingStore,
 ) -> Result<FolderState, FolderError> {
-    inspect(&Environment::real(), engine, folder, missing)
+    inspect(&Environment::real(), engine, folder.as_ref(), missing)
 }
 
 /// The engine whose store lies in a folder, as far as names of files tell; the default one where none does.
-pub fn engine_of_folder(folder: &Path) -> EngineName {
+pub fn engine_of_folder(folder: impl AsRef<Path>) -> EngineName {
     // A folder that cannot be read is refused when it is opened.
-    let names = Environment::real().files().list(folder).unwrap_or_default();
+    let names = Environment::real().files().list(folder.as_ref()).unwrap_or_default();
     let is_of =
         |engine: &EngineName| engine.data_file().is_some_and(|file| names.iter().any(|name| name == file));
     EngineName::ALL.iter().copied().find(is_of).unwrap_or_default()
@@ -477,14 +477,14 @@ mod tests {
     fn a_path_through_a_missing_folder_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (path, through) in [("typo/../store", "typo"), ("a/b/../../store", "a/b")] {
-            let refused = inspect_folder(EngineName::Betree, &folder.path().join(path), MissingStore::Create);
+            let refused = inspect_folder(EngineName::Betree, folder.path().join(path), MissingStore::Create);
             let refused = refused.expect_err("the way is missing").to_string();
             let words = format!("through {}, which", folder.path().join(through).display());
             assert!(refused.contains(&words), "{refused}");
         }
         std::fs::create_dir(folder.path().join("there")).expect("a folder");
         let found =
-            inspect_folder(EngineName::Betree, &folder.path().join("there/../store"), MissingStore::Create);
+            inspect_folder(EngineName::Betree, folder.path().join("there/../store"), MissingStore::Create);
         assert_eq!(found.expect("it can be made"), FolderState::Vacant);
         // Paths from the working folder.
         for path in

@@ -69,10 +69,11 @@ pub fn verify_store(folder: impl AsRef<Path>, depth: VerifyDepth) -> Result<Stor
 
 /// The same with options of the engine, such as the keys of an encrypted store.
 pub fn verify_store_with(
-    folder: &Path,
+    folder: impl AsRef<Path>,
     depth: VerifyDepth,
     options: &EngineOptions,
 ) -> Result<StoreReport, Error> {
+    let folder = folder.as_ref();
     let (environment, engine) = (Environment::real(), engine_of_folder(folder));
     inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
     let folder = &whole_folder(engine, folder).map_err(|error| Error::Open(error.into()))?;

@@ -153,6 +153,12 @@ fn a_cache_with_which_no_engine_can_work_is_refused() {
     let options = Options { engine_options, ..Options::default() };
     let refused = Pando::open_with(folder.path().join("data"), &options).map(drop).unwrap_err().to_string();
     assert!(refused.contains("16 MiB"), "{refused}");
+    for endless in [1 << 60, u64::MAX / 2, u64::MAX] {
+        let engine_options = EngineOptions { cache_bytes: endless, ..EngineOptions::default() };
+        let options = Options { engine_options, ..Options::default() };
+        let refused = Pando::open_with(folder.path().join("data"), &options).map(drop).unwrap_err();
+        assert!(matches!(&refused, Error::InvalidArgument(text) if text.contains("1 PiB")), "{refused:?}");
+    }
     assert!(!folder.path().join("data").exists());
 }
 
@@ -175,6 +181,18 @@ fn a_refused_document_says_which_rule_it_breaks_and_a_duplicate_which_key() {
     database.collection("c").insert_one(doc! { "_id": 7, "b": 1 }).run().unwrap();
     let duplicate = of(doc! { "_id": 7, "b": 1 });
     assert_eq!(duplicate.details, Some(doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": 7 } }));
+    let rules = doc! { "locale": "en", "strength": 1 };
+    database.create_collection("by_letters").collation(rules).run().unwrap();
+    let fruits = database.collection::<Document>("by_letters");
+    fruits.insert_one(doc! { "_id": "apple" }).run().unwrap();
+    match fruits.insert_one(doc! { "_id": "APPLE" }).run() {
+        Err(Error::Write(errors)) => {
+            let details = errors[0].details.as_ref().unwrap();
+            assert_eq!(details.get_array("hexEncoded").unwrap(), &[true.into()], "{details}");
+            assert_eq!(details.get_document("collation").unwrap().get_str("locale").unwrap(), "en");
+        }
+        other => panic!("not refused: {other:?}"),
+    }
 }
 
 #[test]
@@ -258,6 +276,15 @@ fn writes_of_commands_and_of_pipelines_are_on_the_device_as_the_options_say() {
     }
     let after = log_syncs(&pando);
     assert!(after - between >= 20, "{} syncs of 20 pipelines", after - between);
+}
+
+#[test]
+fn a_name_that_sqlite_takes_for_something_else_than_a_path_is_refused() {
+    for name in [":memory:", "file:notes.db"] {
+        let refused = Pando::open(name).map(drop).unwrap_err();
+        assert!(matches!(&refused, Error::InvalidArgument(text) if text.contains(name)), "{refused:?}");
+        assert!(!std::path::Path::new(name).exists());
+    }
 }
 
 #[test]

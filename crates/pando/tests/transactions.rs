@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pandodb::bson::Document;
-use pandodb::{ClientSession, Collection, Cursor, Error, Pando, doc};
+use pandodb::{ClientSession, Collection, Cursor, Error, Isolation, Pando, doc};
 
 fn store() -> (Pando, Collection<Document>) {
     let pando = Pando::open_in_memory().unwrap();
@@ -36,6 +36,7 @@ fn shorten_lives(pando: &Pando) {
 fn expect_ended(error: &Error, words: &[&str]) {
     let text = error.to_string();
     assert!(matches!(error, Error::TransactionEnded { .. }), "{error:?}");
+    assert_eq!(error.code(), Some(251), "{error:?}");
     assert!(words.iter().all(|word| text.contains(word)), "{text}");
 }
 
@@ -484,4 +485,56 @@ fn a_list_of_writes_that_fails_in_a_transaction_has_no_effect_and_tells_none() {
     }
     session.abort_transaction().run().unwrap();
     assert_eq!(accounts.count_documents(doc! {}).run().unwrap(), 2);
+}
+
+#[test]
+fn threads_that_make_the_first_calls_of_a_transaction_take_turns() {
+    let (pando, accounts) = store();
+    for round in 1..=20 {
+        let mut session = pando.start_session().run().unwrap();
+        session.start_transaction().run().unwrap();
+        let inside = session.collection(&accounts);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| add(&inside, 1, 1).unwrap());
+            }
+        });
+        session.commit_transaction().run().unwrap();
+        assert_eq!(sum(&accounts, 1), 10 + 4 * round);
+    }
+}
+
+/// Two transactions see both accounts and empty one each. Gives the outcome of both.
+fn skew(pando: &Pando, accounts: &Collection<Document>, isolation: Isolation) -> [Result<(), Error>; 2] {
+    let mut sessions = [1, 2].map(|_| pando.start_session().run().unwrap());
+    for session in &mut sessions {
+        session.set_isolation(isolation);
+        session.start_transaction().run().unwrap();
+        assert_eq!(sums(&session.collection(accounts)), [5, 5]);
+    }
+    let [first, second] = &mut sessions;
+    let empty = |session: &mut ClientSession, id: i32| {
+        add(&session.collection(accounts), id, -5)?;
+        session.commit_transaction().run()
+    };
+    [empty(first, 1), empty(second, 2)]
+}
+
+#[test]
+fn write_skew_passes_a_snapshot_and_is_a_conflict_of_serializable_transactions() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        let (pando, accounts) = store();
+        add(&accounts, 1, -5).and_then(|()| add(&accounts, 2, 5)).unwrap();
+        let outcomes = skew(&pando, &accounts, isolation);
+        match isolation {
+            Isolation::Snapshot => {
+                assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+                assert_eq!(sums(&accounts), [0, 0]);
+            }
+            _ => {
+                let lost = outcomes.iter().filter(|one| matches!(one, Err(Error::Conflict { .. }))).count();
+                assert_eq!((lost, sums(&accounts).iter().sum::<i32>()), (1, 5), "{outcomes:?}");
+            }
+        }
+    }
 }

@@ -229,3 +229,33 @@ fn each_value_has_a_hashed_index_key_and_equal_whole_numbers_have_the_same() {
     assert_ne!(key("\"12\""), twelve);
     assert_eq!(key(""), key("null"));
 }
+
+#[test]
+fn months_have_names_in_the_formats_of_dates() {
+    let written = |date| {
+        let expression = r#"{"$dateToString": {"date": "$a", "format": "%d %b %B %Y%%"}}"#;
+        computed(expression, &format!(r#"{{"$date": "{date}"}}"#))
+    };
+    assert_eq!(written("2024-01-31T00:00:00Z"), r#""31 Jan January 2024%""#);
+    assert_eq!(written("2024-05-01T00:00:00Z"), r#""01 May May 2024%""#);
+    assert_eq!(written("2024-12-31T23:59:59Z"), r#""31 Dec December 2024%""#);
+    let read = |text, format| {
+        let date = format!(r#"{{"$dateFromString": {{"dateString": "$a", "format": "{format}"}}}}"#);
+        let shown =
+            format!(r#"{{"$dateToString": {{"date": {date}, "format": "%Y-%m-%d", "onNull": "none"}}}}"#);
+        computed(&shown, &format!("\"{text}\""))
+    };
+    for (text, format) in [
+        ("29 Feb 2024", "%d %b %Y"),
+        ("29 fEB 2024", "%d %B %Y"),
+        ("FEBRUARY292024", "%B%d%Y"),
+        ("february 29, 2024", "%b %d, %Y"),
+    ] {
+        assert_eq!(read(text, format), r#""2024-02-29""#, "{text}");
+    }
+    for (text, format) in
+        [("29 Fe 2024", "%d %b %Y"), ("29 02 2024", "%d %b %Y"), ("Feb 30 2024", "%b %d %Y"), ("", "%B")]
+    {
+        assert!(read(text, format).contains("error 241"), "{text}: {}", read(text, format));
+    }
+}

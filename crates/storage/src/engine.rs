@@ -205,8 +205,8 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// The commits from one snapshot to a newer one. `None` where timestamps do not count commits: those of a
-    /// cluster are the time of its clock.
+    /// The commits from one snapshot to a newer one, as far as timestamps tell. `None` where they do not
+    /// count commits: those of a cluster are the time of its clock.
     fn commits_between(&self, older: SnapshotTimestamp, newer: SnapshotTimestamp) -> Option<u64> {
         Some(newer.get().saturating_sub(older.get()))
     }

@@ -98,7 +98,8 @@ impl ScratchSpace {
                 error.way_to_room()
             )
         } else {
-            format!("cannot use the temporary data of a query in {folder}: {error}; look after the device")
+            let advice = if error.is_out_of_files() { "" } else { "; look after the device" };
+            format!("cannot use the temporary data of a query in {folder}: {error}{advice}")
         };
         StorageError::with_source(ErrorKind::Io, message, error)
     }

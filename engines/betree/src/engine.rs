@@ -11,15 +11,15 @@ use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, Compacting, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin,
     HeldMemory, History, Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation,
-    Persistence, RangeDeletes, ReadClaiming, Sharing, SortedEntries, Statistics, StorageError, Transaction,
-    TreeDescription, TreeId, TreeOptions, Wait,
+    Persistence, RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp, SortedEntries, Statistics,
+    StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
 use crate::commit_order::Live;
 use crate::error::BetreeError;
 use crate::format::record_payload::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
-use crate::log::LogError;
+use crate::log::{LogError, records_between};
 use crate::options::Options;
 use crate::recovery;
 use crate::space::Shutdown;
@@ -300,6 +300,11 @@ impl Engine for Betree {
 
     fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
         Ok(crate::statistics::tree_statistics(&self.store, tree)?)
+    }
+
+    /// A timestamp is the LSN of its commit.
+    fn commits_between(&self, older: SnapshotTimestamp, newer: SnapshotTimestamp) -> Option<u64> {
+        Some(records_between(Lsn::new(older.get()), Lsn::new(newer.get())))
     }
 
     fn waits(&self) -> Vec<Wait> {

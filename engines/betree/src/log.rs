@@ -72,7 +72,7 @@ mod writer;
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
 pub(crate) use log_recovery::{FOLDER as LOG_FOLDER, LogRecord};
-pub(crate) use lsn_gap::{is_gap, lsn_after_gap};
+pub(crate) use lsn_gap::{is_gap, lsn_after_gap, records_between};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
 pub(crate) use read_back::ReadBack;

@@ -103,7 +103,7 @@ impl Options {
         for (name, value) in entries {
             match name.as_str() {
                 "cache" => {
-                    let size = parse_size("cache", value, 1 << 20..=usize::MAX, "a size of at least 1MB")?;
+                    let size = parse_size("cache", value, 1 << 20..=1 << 50, "a size from 1MB to 1024TB")?;
                     self.cache_bytes = size as u64;
                 }
                 "bufferBudget" => {

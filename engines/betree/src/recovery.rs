@@ -31,7 +31,7 @@ use crate::log::{Log, LogOptions, LogRecord};
 use crate::options::Options;
 use crate::range_deletes::encoding::DeletedRange;
 use crate::recovery::large_replay::LargeReplay;
-use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
+use crate::space::{BlockStore, OpenedState, Shutdown, SpaceOptions, Superblock};
 use crate::store::Store;
 use crate::store::settings::change_access;
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
@@ -83,6 +83,9 @@ pub(crate) fn open(
             store.trees.lock_naming().next = 1;
             store.gate.set_log(Log::create(environment, folder, block_store.store_id(), log_options)?);
             tasks.start_flushers()?;
+            // From now on a superblock says that there is a log. Without it, a store whose log was lost
+            // before the first checkpoint would open as an empty one.
+            store.checkpointer.checkpoint(Shutdown::Running)?;
         }
         Some(state) => recover(&store, folder, &state, log_options, &mut tasks)?,
     }

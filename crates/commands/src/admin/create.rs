@@ -18,6 +18,7 @@ use crate::arguments::{Argument, Arguments, collection_name};
 use crate::collation::parse as parse_collation;
 use crate::context::Context;
 use crate::short_options;
+use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::validation;
 use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
@@ -36,6 +37,10 @@ pub(crate) fn run(
     let mut options = Options { engine: context.catalog().engine().name(), ..Options::default() };
     for argument in Arguments::of_command("create", request.body) {
         options.take(&argument?)?;
+    }
+    if name == PROFILE_COLLECTION && options.are_of_capped_alone() {
+        let kept = options.check(&format!("{}.{name}", context.database))?;
+        return system_profile::create_of_size(context.shared, context.database, kept.to_raw());
     }
     let namespace = context.writable(name)?;
     partition_options::complete(&mut options.kept)?;
@@ -56,20 +61,7 @@ pub(crate) fn run(
         }
         return time_series_options::create(context, &namespace, series, &Document::from_raw(&kept)?);
     }
-    if context.catalog().collection(context.database, name).is_none()
-        && context.view(name)?.is_some_and(|view| view.on.starts_with(BUCKETS_PREFIX))
-    {
-        return Err(CommandError::failed(
-            ErrorCode::NamespaceExists,
-            format!("A timeseries collection already exists. NS: {namespace}"),
-        ));
-    }
-    if context.catalog().collection(context.database, name).is_none() && context.view(name)?.is_some() {
-        return Err(CommandError::failed(
-            ErrorCode::NamespaceExists,
-            format!("A view already exists. NS: {namespace}"),
-        ));
-    }
+    refuse_view_of_name(context, name, &namespace)?;
     if let Some(RawValue::Document(validator)) = kept.get("validator")?
         && context.collection(name)?.is_none()
     {
@@ -92,6 +84,16 @@ pub(crate) fn run(
         reply.append_str("note", &note);
     }
     Ok(())
+}
+
+/// Refuses the name of a view, and that of a time series, which is one.
+fn refuse_view_of_name(context: &Context<'_>, name: &str, namespace: &Namespace) -> Result<(), CommandError> {
+    if context.catalog().collection(context.database, name).is_some() {
+        return Ok(());
+    }
+    let Some(view) = context.view(name)? else { return Ok(()) };
+    let kind = if view.on.starts_with(BUCKETS_PREFIX) { "timeseries collection" } else { "view" };
+    Err(CommandError::failed(ErrorCode::NamespaceExists, format!("A {kind} already exists. NS: {namespace}")))
 }
 
 /// Options in the words of the request, checked and as they are kept.
@@ -253,6 +255,14 @@ impl Options {
             _ => argument.refuse_unless_generic()?,
         }
         Ok(())
+    }
+
+    /// Whether they ask for a capped collection, and for nothing else of it.
+    fn are_of_capped_alone(&self) -> bool {
+        let has_others = !self.kept.is_empty() || !self.short.is_empty();
+        let is_other_kind = self.view_on.is_some() || self.series.is_some() || self.collation.is_some();
+        let is_refused = self.not_yet.is_some() || self.expire_after_seconds.is_some();
+        self.capped && !has_others && !is_other_kind && !is_refused
     }
 
     /// Notes an option that does not go together with `timeseries`.

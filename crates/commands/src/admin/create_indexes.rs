@@ -222,17 +222,6 @@ impl Build<'_> {
             }
         };
         let new = not_there_yet(&have, wanted)?;
-        let is_capped = context
-            .catalog()
-            .collection(database, name)
-            .is_some_and(|collection| collection.capped_limits().is_some());
-        let expires = |wanted: &RawDocumentBuf| matches!(wanted.get("expireAfterSeconds"), Ok(Some(_)));
-        if is_capped && new.iter().any(expires) {
-            return Err(CommandError::failed(
-                ErrorCode::CannotCreateIndex,
-                "Cannot create TTL index on a capped collection",
-            ));
-        }
         let descriptions =
             self.descriptions(context, have.len(), &new).map_err(|error| self.failed(error))?;
         if !descriptions.is_empty() {

@@ -4,10 +4,13 @@
 //! backup is left out. The reply has `moment` (the last commit in the backup), `incremental` and `bytes`.
 //! Only clients on the same machine may ask for it, because it writes wherever the server may.
 
+use std::error::Error;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use pando_catalog::{BackupExtent, BackupRequest};
+use pando_catalog::{BackupExtent, BackupRequest, StorageError};
 use pando_document::DocumentWriter;
+use pando_environment::EnvironmentError;
 
 use crate::accounts::Ends;
 use crate::arguments::{Arguments, missing};
@@ -36,12 +39,29 @@ pub(crate) fn run(
     check_place(folder, context.shared.options.folder.as_deref())?;
     let environment = &context.shared.environment;
     let operation = Some(context.operation);
-    let report =
-        context.catalog().engine().backup(&BackupRequest { environment, folder, since, operation })?;
+    let request = BackupRequest { environment, folder, since, operation };
+    let report = context.catalog().engine().backup(&request).map_err(|error| refusal(error, folder))?;
     reply.append_i64("moment", i64::try_from(report.moment.get()).unwrap_or(i64::MAX));
     reply.append_bool("incremental", report.extent == BackupExtent::Incremental);
     reply.append_i64("bytes", i64::try_from(report.bytes).unwrap_or(i64::MAX));
     Ok(())
+}
+
+/// The error of a backup. Where this process holds the folder, another backup writes there: the store's own
+/// folder is refused before.
+fn refusal(error: StorageError, folder: &Path) -> CommandError {
+    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let is_held_here = causes.any(|cause| {
+        let shared = cause.downcast_ref::<Arc<EnvironmentError>>().map(Arc::as_ref);
+        let found = shared.or_else(|| cause.downcast_ref::<EnvironmentError>());
+        matches!(found, Some(EnvironmentError::Locked { pid, .. }) if *pid == Some(std::process::id()))
+    });
+    if !is_held_here {
+        return error.into();
+    }
+    let reason =
+        format!("another backup writes to {}: wait for it, or name another folder", folder.display());
+    CommandError::failed(ErrorCode::BadValue, reason)
 }
 
 /// A client on another machine must not choose where the server writes. Unix sockets and callers in this

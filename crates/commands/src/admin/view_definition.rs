@@ -33,7 +33,7 @@ pub(super) fn create(
     if context.catalog().collection(namespace.database(), namespace.collection()).is_some() {
         return exists(format!("Cannot create collection {namespace} - collection already exists."));
     }
-    if context.view(namespace.collection())?.is_some() {
+    if context.is_view(namespace)? {
         return exists("Namespace already exists".to_owned());
     }
     replace(context, namespace, view)

@@ -23,7 +23,11 @@ use crate::{CommandError, ConnectionState, ErrorCode, Request};
 static FIRST_CLIENT: LazyLock<Authority> = LazyLock::new(|| {
     let resource = Resource::Database("admin".to_owned());
     let actions = ActionSet::of(&[Action::CreateUser, Action::GrantRole]);
-    Authority::new(&[Privilege { resource, actions }].into_iter().collect())
+    let of_users = Privilege { resource, actions };
+    // Test runners begin a replica set before they make its first user, as MongoDB lets them.
+    let actions = ActionSet::of(&[Action::ReplSetConfigure, Action::ReplSetGetStatus]);
+    let of_set = Privilege { resource: Resource::Cluster, actions };
+    Authority::new(&[of_users, of_set].into_iter().collect())
 });
 
 /// The command for everybody that answers who is logged in.

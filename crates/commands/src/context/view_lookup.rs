@@ -28,7 +28,23 @@ impl Context<'_> {
 
     /// The collection of buckets of the time series of this name, and the series.
     pub fn series(&self, name: &str) -> Result<Option<(Arc<Collection>, Series)>, CommandError> {
-        let buckets = self.catalog().collection(self.database, &format!("{BUCKETS_PREFIX}{name}"));
+        self.series_in(self.database, name)
+    }
+
+    /// The same of a namespace, which may be one of another database.
+    pub fn series_of(
+        &self,
+        namespace: &Namespace,
+    ) -> Result<Option<(Arc<Collection>, Series)>, CommandError> {
+        self.series_in(namespace.database(), namespace.collection())
+    }
+
+    fn series_in(
+        &self,
+        database: &str,
+        name: &str,
+    ) -> Result<Option<(Arc<Collection>, Series)>, CommandError> {
+        let buckets = self.catalog().collection(database, &format!("{BUCKETS_PREFIX}{name}"));
         let Some(buckets) = buckets else { return Ok(None) };
         let series = match buckets.options().get("timeseries")? {
             Some(RawValue::Document(options)) => Series::of(options),
@@ -40,6 +56,12 @@ impl Context<'_> {
     /// The view of this name in the database of the request.
     pub fn view(&self, name: &str) -> Result<Option<View>, CommandError> {
         self.with_views(self.database, |views| views.find(name))
+    }
+
+    /// Whether a view has the name, in any database.
+    pub fn is_view(&self, namespace: &Namespace) -> Result<bool, CommandError> {
+        let found = self.with_views(namespace.database(), |views| views.find(namespace.collection()))?;
+        Ok(found.is_some())
     }
 
     /// The view of this name, for a request that reads it. The parts of one request ask for it in turn and

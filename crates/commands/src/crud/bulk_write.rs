@@ -19,7 +19,7 @@ use super::insert::{check_batch_length, ends_session_transaction, ends_transacti
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update::update_batch;
 use super::update_statement::{Counted, Reach, UpdateParts, Upsert};
-use super::write_reply::{FailedWrite, Order, note_damage, write_retried};
+use super::write_reply::{FailedWrite, Order, note_failed, write_retried};
 use crate::arguments::{Argument, Arguments, check_named_once, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -258,7 +258,7 @@ fn carry_out(
             // A fault that the whole run is refused for counts as one of its first operation.
             Err(CommandError::Failed(failure)) if !ends_transaction(&failure) => {
                 let failed = FailedWrite { index: 0, failure: *failure };
-                note_damage(context, std::slice::from_ref(&failed));
+                note_failed(context, std::slice::from_ref(&failed));
                 results.fail(failed);
                 ends_session_transaction(context);
                 1
@@ -295,7 +295,7 @@ fn carry_out_run(
                 _ => None,
             });
             let (_, failed) = insert_batch(context, namespace, &documents.collect::<Vec<_>>(), order)?;
-            note_damage(context, &failed);
+            note_failed(context, &failed);
             results.add_inserts(run.len(), failed, order);
         }
         Operation::Update(_) => {
@@ -304,7 +304,7 @@ fn carry_out_run(
                 _ => None,
             });
             let outcome = update_batch(context, namespace, &parts.collect::<Vec<_>>(), scope, order)?;
-            note_damage(context, &outcome.failed);
+            note_failed(context, &outcome.failed);
             results.add_updates(outcome);
         }
         Operation::Delete(_) => {
@@ -313,7 +313,7 @@ fn carry_out_run(
                 _ => None,
             });
             let outcome = delete_batch(context, namespace, &parts.collect::<Vec<_>>(), scope, order)?;
-            note_damage(context, &outcome.failed);
+            note_failed(context, &outcome.failed);
             results.add_deletes(run.len(), outcome, order);
         }
     }

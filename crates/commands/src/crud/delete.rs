@@ -18,7 +18,7 @@ use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::{Counted, Reach};
 use super::write_reply::{
-    Order, capped_removal, count, note_damage, tried, write_errors, write_retried, writes_into_view,
+    Order, capped_removal, count, note_failed, tried, write_errors, write_retried, writes_into_view,
 };
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::collation::CollationChoice;
@@ -98,7 +98,7 @@ pub(crate) fn run(
     };
     let deleted = outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum();
     context.note(|notes| notes.deleted = Some(deleted));
-    note_damage(context, &outcome.failed);
+    note_failed(context, &outcome.failed);
     if context.concern.wants_answer() {
         reply.append("n", count(deleted));
         write_errors(reply, &outcome.failed);
@@ -130,7 +130,7 @@ pub(super) fn delete_batch(
     });
     let outcome = match ran {
         Ok(()) => batch.into_outcome(),
-        Err(error) if is_of_view(&error) && context.series(namespace.collection())?.is_some() => {
+        Err(error) if is_of_view(&error) && context.series_of(namespace)?.is_some() => {
             series_change::delete_batch(context, namespace, parts, scope, order)?
         }
         Err(error) => {
@@ -144,6 +144,17 @@ pub(super) fn delete_batch(
 }
 
 impl DeleteParts<'_> {
+    /// Refuses a delete of many documents that is to be repeated by its number.
+    pub fn check_retryable(&self, context: &Context<'_>) -> Result<(), CommandError> {
+        match self.reach == Reach::Many && context.is_retryable_write() {
+            true => Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "Cannot use (or request) retryable writes with limit=0",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Whether it is of all documents, and in no certain way.
     fn is_of_all(&self) -> bool {
         self.query.is_empty()
@@ -153,7 +164,7 @@ impl DeleteParts<'_> {
     }
 
     /// The delete as lists of operations show it.
-    fn shown(&self) -> RawDocumentBuf {
+    pub fn shown(&self) -> RawDocumentBuf {
         let limit = i32::from(self.reach == Reach::One);
         statement_of(&[("q", RawValue::Document(self.query)), ("limit", RawValue::Int32(limit))])
     }
@@ -233,12 +244,7 @@ impl<'a> Statement for DeleteParts<'a> {
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError> {
         context.list_statement(self.query, || self.shown());
-        if self.reach == Reach::Many && context.is_retryable_write() {
-            return Err(CommandError::failed(
-                ErrorCode::InvalidOptions,
-                "Cannot use (or request) retryable writes with limit=0",
-            ));
-        }
+        self.check_retryable(context)?;
         let limit = match self.reach {
             Reach::One => Some(1),
             Reach::Many => None,

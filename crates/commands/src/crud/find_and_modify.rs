@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pando_catalog::{Collection, WriteTransaction};
+use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -13,8 +13,10 @@ use pando_query::projection::Projection;
 
 use super::blind_update::Blindness;
 use super::found_metadata;
-use super::insert::ends_transaction;
+use super::insert::{ends_transaction, is_of_view};
+use super::measurement_delete::MeasurementFilter;
 use super::selection::{self, Selection};
+use super::series_change;
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
 use super::update_statement::{Counted, Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
@@ -108,7 +110,17 @@ pub(crate) fn run(
         remember(context, &parts, &outcome);
         context.commit_work(work)?;
         Ok(outcome)
-    })?;
+    });
+    let outcome = match outcome {
+        Err(error)
+            if is_of_view(&error)
+                && matches!(parts.change, Change::Remove)
+                && context.series_of(&namespace)?.is_some() =>
+        {
+            remove_measurement(context, &namespace, &parts, &restartable)?
+        }
+        other => other?,
+    };
     context.note(|notes| match parts.change {
         Change::Remove => notes.deleted = Some(outcome.matched),
         Change::Update(_) => {
@@ -352,6 +364,35 @@ fn remove(
         .remove(transaction, key, document, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
     Ok(Outcome { document: Some(document.to_owned()), matched: 1, metadata, ..Outcome::default() })
+}
+
+/// Removes a measurement of a time series.
+fn remove_measurement(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    parts: &Parts<'_>,
+    scope: &ParseScope,
+) -> Result<Outcome, CommandError> {
+    let buckets = series_change::buckets_outside_transactions(context, namespace)?;
+    if parts.sort.is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "Cannot perform a findAndModify with a sort on a time-series collection",
+        ));
+    }
+    unit_of_work::run(context, |context| {
+        let series = series_change::series_of(context, namespace)?;
+        let lease = series_change::lease_of_buckets(context, &buckets)?;
+        let mut work = context.begin_work()?;
+        parts.projection(&*parts.collation.scope_in(scope, Some(&lease))?)?;
+        let Parts { query, hint, collation, .. } = *parts;
+        let filter = MeasurementFilter { series: &series, query, hint, collation };
+        let document = filter.delete_first(context, &lease, work.writer(), scope).map_err(in_execution)?;
+        let outcome = Outcome { matched: u64::from(document.is_some()), document, ..Outcome::default() };
+        remember(context, parts, &outcome);
+        context.commit_work(work)?;
+        Ok(outcome)
+    })
 }
 
 fn write_reply(

@@ -18,7 +18,7 @@ use pando_document::{DocumentWriter, RawDocument};
 use pando_query::update::check_built;
 
 use super::write_reply::{
-    FailedWrite, Order, count, note_damage, push_failed, tried, write_errors, write_retried, writes_into_view,
+    FailedWrite, Order, count, note_failed, push_failed, tried, write_errors, write_retried, writes_into_view,
 };
 use super::{load_insert, stored_document, time_series};
 use crate::arguments::{Arguments, collection_name, missing};
@@ -80,7 +80,7 @@ pub(crate) fn run(
         Some(load) => load_insert::insert_batch(context, &load, &documents, order)?,
     };
     context.note(|notes| notes.inserted = Some(inserted));
-    note_damage(context, &failed);
+    note_failed(context, &failed);
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
         write_errors(reply, &failed);
@@ -105,7 +105,7 @@ pub(super) fn insert_batch(
             Err(error) if batch.next > 0 => return Err(error),
             Err(error) => {
                 if is_of_view(&error)
-                    && let Some((_, series)) = context.series(namespace.collection())?
+                    && let Some((_, series)) = context.series_of(namespace)?
                 {
                     (batch.inserted, batch.failed) =
                         time_series::insert_batch(context, namespace, &series, documents, order)?;
@@ -250,6 +250,7 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
                 | ErrorCode::QueryPlanKilled
                 | ErrorCode::OutOfDiskSpace
                 | ErrorCode::FileStreamFailed
+                | ErrorCode::TooManyFilesOpen
                 | ErrorCode::TransactionTooLarge
                 | ErrorCode::ShutdownInProgress
                 | ErrorCode::LockTimeout

@@ -1,17 +1,21 @@
 //! Updates and deletes of a time series: they become those of its buckets.
 //!
-//! As in MongoDB 6.0 they concern all measurements of the meta values that match (`time_series/meta_change`
-//! of crate `query`). Their figures count measurements. A statement that is refused fails by itself.
+//! Updates concern all measurements of the meta values that match (`time_series/meta_change` of crate
+//! `query`), as in MongoDB. Deletes concern any measurements; those that name the meta field alone remove
+//! whole buckets, and the others change buckets (`measurement_delete`). The figures count measurements. A
+//! statement that is refused fails by itself.
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Namespace, WriteTransaction};
+use pando_catalog::{Collection, Lease, Namespace, WriteTransaction};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
-use pando_query::time_series::{BUCKETS_PREFIX, Series};
+use pando_query::time_series::Series;
 
-use super::delete::{DeleteOutcome, DeleteParts};
+use super::delete::{DeleteOutcome, DeleteParts, LargeDelete};
+use super::measurement_delete::{MeasurementDelete, ParsedFilter};
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
+use super::time_series::buckets_of;
 use super::update_statement::{Counted, Reach, UpdateOutcome, UpdateParts, Upsert};
 use super::write_reply::Order;
 use crate::context::Context;
@@ -63,6 +67,77 @@ impl<S: Statement> Statement for Translated<S> {
     }
 }
 
+/// A delete of measurements.
+enum SeriesDelete<'a> {
+    /// Of all measurements of buckets.
+    Buckets(DeleteParts<'a>),
+    Measurements(MeasurementDelete<'a>),
+}
+
+/// A large one.
+enum LargeSeriesDelete<'a> {
+    Buckets(LargeDelete<'a>),
+    Measurements(ParsedFilter<'a>),
+}
+
+impl<'a> Statement for SeriesDelete<'a> {
+    type Outcome = DeleteOutcome;
+    type Large = LargeSeriesDelete<'a>;
+
+    fn run(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut WriteTransaction,
+        scope: &ParseScope,
+    ) -> Result<StatementRun<Self>, CommandError> {
+        let large = match self {
+            SeriesDelete::Buckets(parts) => match parts.run(context, collection, transaction, scope)? {
+                StatementRun::Done(outcome) => return Ok(StatementRun::Done(outcome)),
+                StatementRun::TooLarge(large) => LargeSeriesDelete::Buckets(*large),
+            },
+            SeriesDelete::Measurements(delete) => {
+                match delete.run(context, collection, transaction, scope)? {
+                    StatementRun::Done(outcome) => return Ok(StatementRun::Done(outcome)),
+                    StatementRun::TooLarge(large) => LargeSeriesDelete::Measurements(*large),
+                }
+            }
+        };
+        Ok(StatementRun::TooLarge(Box::new(large)))
+    }
+
+    fn shown(&self) -> Option<RawDocumentBuf> {
+        match self {
+            SeriesDelete::Buckets(parts) => Statement::shown(parts),
+            SeriesDelete::Measurements(delete) => delete.shown(),
+        }
+    }
+
+    fn effect(outcome: &DeleteOutcome) -> Option<Effect<'_>> {
+        <DeleteParts<'_> as Statement>::effect(outcome)
+    }
+
+    fn repeated(upserted: Option<Value>) -> DeleteOutcome {
+        <DeleteParts<'_> as Statement>::repeated(upserted)
+    }
+
+    fn run_in_steps(
+        large: &LargeSeriesDelete<'a>,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+        outcome: &mut DeleteOutcome,
+    ) -> Result<(), CommandError> {
+        match large {
+            LargeSeriesDelete::Buckets(large) => {
+                DeleteParts::run_in_steps(large, context, collection, outcome)
+            }
+            LargeSeriesDelete::Measurements(large) => {
+                MeasurementDelete::run_in_steps(large, context, collection, outcome)
+            }
+        }
+    }
+}
+
 /// Deletes measurements.
 pub(super) fn delete_batch(
     context: &mut Context<'_>,
@@ -72,31 +147,23 @@ pub(super) fn delete_batch(
     order: Order,
 ) -> Result<BatchOutcome<DeleteOutcome>, CommandError> {
     let series = series_of(context, namespace)?;
-    let queries: Vec<_> = parts.iter().map(|part| bucket_query_of_delete(&series, part)).collect();
+    let queries: Vec<_> = parts.iter().map(|part| whole_bucket_query(&series, part)).collect();
     let statements = parts.iter().zip(&queries).map(|(part, query)| match query {
-        Ok(query) => {
-            Ok(Translated(Ok(DeleteParts { query, counted: Counted::Measurements(&series), ..*part })))
+        Some(query) => {
+            SeriesDelete::Buckets(DeleteParts { query, counted: Counted::Measurements(&series), ..*part })
         }
-        Err(CommandError::Failed(failure)) => Ok(Translated(Err(failure.clone()))),
-        Err(CommandError::WouldBlock(read)) => Err(CommandError::WouldBlock(read.clone())),
+        None => SeriesDelete::Measurements(MeasurementDelete::new(*part, &series)),
     });
-    let statements: Vec<Translated<DeleteParts<'_>>> = statements.collect::<Result<_, _>>()?;
+    let statements: Vec<SeriesDelete<'_>> = statements.collect();
     run(context, namespace, &statements, scope, order)
 }
 
-fn bucket_query_of_delete(series: &Series, part: &DeleteParts<'_>) -> Result<RawDocumentBuf, CommandError> {
-    if part.reach == Reach::One {
-        return Err(CommandError::failed(
-            ErrorCode::IllegalOperation,
-            "Cannot perform a non-multi delete on a time-series collection",
-        ));
+/// The filter of the buckets that a delete removes as a whole; `None` where it selects measurements.
+fn whole_bucket_query(series: &Series, part: &DeleteParts<'_>) -> Option<RawDocumentBuf> {
+    match part.reach {
+        Reach::One => None,
+        Reach::Many => series.meta_filter(part.query).ok(),
     }
-    if series.meta_field.is_none() && !part.query.is_empty() {
-        return Err(invalid(
-            "Cannot perform a delete with a non-empty query on a time-series collection that does not have a metaField",
-        ));
-    }
-    Ok(series.meta_filter(part.query)?)
 }
 
 /// Updates meta values.
@@ -171,25 +238,41 @@ fn run<S: Statement>(
     scope: &ParseScope,
     order: Order,
 ) -> Result<BatchOutcome<S::Outcome>, CommandError> {
+    let buckets = buckets_outside_transactions(context, namespace)?;
+    let mut batch = StatementBatch::new(statements, scope, order);
+    unit_of_work::run(context, |context| {
+        let lease = lease_of_buckets(context, &buckets)?;
+        batch.run(context, &lease)
+    })?;
+    Ok(batch.into_outcome())
+}
+
+/// The name of the buckets of a series, which no transaction writes to.
+pub(super) fn buckets_outside_transactions(
+    context: &Context<'_>,
+    namespace: &Namespace,
+) -> Result<Namespace, CommandError> {
     if context.open_transaction().is_some() {
         return Err(CommandError::failed(
             ErrorCode::OperationNotSupportedInTransaction,
             format!("Cannot perform a multi-document transaction on a time-series collection: {namespace}"),
         ));
     }
-    let buckets = context.namespace(&format!("{BUCKETS_PREFIX}{}", namespace.collection()))?;
-    let mut batch = StatementBatch::new(statements, scope, order);
-    unit_of_work::run(context, |context| {
-        let lease = context.lease(&buckets)?.ok_or_else(|| {
-            CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {buckets}"))
-        })?;
-        batch.run(context, &lease)
-    })?;
-    Ok(batch.into_outcome())
+    Ok(buckets_of(namespace)?)
 }
 
-fn series_of(context: &Context<'_>, namespace: &Namespace) -> Result<Series, CommandError> {
-    match context.series(namespace.collection())? {
+/// A lease of the buckets of a series.
+pub(super) fn lease_of_buckets(
+    context: &mut Context<'_>,
+    buckets: &Namespace,
+) -> Result<Lease, CommandError> {
+    context
+        .lease(buckets)?
+        .ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {buckets}")))
+}
+
+pub(super) fn series_of(context: &Context<'_>, namespace: &Namespace) -> Result<Series, CommandError> {
+    match context.series_of(namespace)? {
         Some((_, series)) => Ok(series),
         None => Err(CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {namespace}"))),
     }

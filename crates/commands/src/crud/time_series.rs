@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Namespace, WriteTransaction};
+use pando_catalog::{Collection, NameError, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, ObjectId, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::time_series::{BUCKETS_PREFIX, FieldNames, ROWS_MAX, Series};
 
@@ -29,7 +29,7 @@ use crate::open_buckets::{BucketRun, BucketSize, RunKey};
 use crate::{CommandError, ErrorCode, unit_of_work};
 
 /// The most bytes of the measurements of a bucket, unless it is one or has been merged.
-const BYTES_MAX: usize = 125 * 1024;
+pub(super) const BYTES_MAX: usize = 125 * 1024;
 /// The most bytes of the measurements of a merged bucket. Its document has the least and the greatest value
 /// of each field besides, and has to stay within 16 MiB.
 const MERGED_BYTES_MAX: usize = 3 << 20;
@@ -45,6 +45,11 @@ const BYTES_FULL: usize = MERGED_BYTES_MAX / 2;
 
 /// The measurements of a meta value and a window.
 type Groups = BTreeMap<(i64, Vec<u8>), Vec<RawDocumentBuf>>;
+
+/// The name of the buckets of a series.
+pub(super) fn buckets_of(namespace: &Namespace) -> Result<Namespace, NameError> {
+    Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
+}
 
 /// Inserts measurements; gives the number of them, and those that failed.
 pub(super) fn insert_batch(
@@ -62,7 +67,7 @@ pub(super) fn insert_batch(
             ),
         ));
     }
-    let buckets = context.namespace(&format!("{BUCKETS_PREFIX}{}", namespace.collection()))?;
+    let buckets = buckets_of(namespace)?;
     let (inserted, failed, remembered) = unit_of_work::run(context, |context| {
         let lease = context.lease(&buckets)?.ok_or_else(|| {
             CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {buckets}"))
@@ -139,7 +144,7 @@ fn grouped(
 }
 
 /// The time of a measurement that can be stored.
-fn checked_time(series: &Series, document: &RawDocument) -> Result<i64, CommandError> {
+pub(super) fn checked_time(series: &Series, document: &RawDocument) -> Result<i64, CommandError> {
     stored_document::check_measurement(document)?;
     let time = series.time_of(document)?;
     time.ok_or_else(|| {
@@ -151,7 +156,7 @@ fn checked_time(series: &Series, document: &RawDocument) -> Result<i64, CommandE
 }
 
 /// Appends the key of the runs of a meta value: a document of the value with an empty name.
-fn append_key(meta: RawValue<'_>, out: &mut Vec<u8>) -> Result<(), CommandError> {
+pub(super) fn append_key(meta: RawValue<'_>, out: &mut Vec<u8>) -> Result<(), CommandError> {
     let normal = normalised(meta)?;
     let mut writer = DocumentWriter::begin(out);
     writer.append("", normal.as_ref().map_or(meta, |whole| RawValue::Document(whole)));

@@ -16,7 +16,7 @@ use super::statement_batch::{
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use super::write_reply::{
-    FailedWrite, Order, count, note_damage, tried, write_errors, write_retried, writes_into_view,
+    FailedWrite, Order, count, note_failed, tried, write_errors, write_retried, writes_into_view,
 };
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::collation::CollationChoice;
@@ -66,7 +66,7 @@ pub(crate) fn run(
         Err(error) => refuse_statements(context, error.into(), parts.len(), order)?,
     };
     note_effect(context, &outcome);
-    note_damage(context, &outcome.failed);
+    note_failed(context, &outcome.failed);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(context, reply, &parts, &shown);
     Ok(())
@@ -95,7 +95,7 @@ pub(super) fn update_batch(
         batch.run(context, &lease)
     })
     .or_else(|error| {
-        if is_of_view(&error) && context.series(namespace.collection())?.is_some() {
+        if is_of_view(&error) && context.series_of(namespace)?.is_some() {
             without_collection = Some(series_change::update_batch(context, namespace, parts, scope, order)?);
             return Ok(());
         }

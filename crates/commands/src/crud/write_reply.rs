@@ -91,8 +91,9 @@ pub(super) fn tried(operations: usize, order: Order, failed: &[FailedWrite]) -> 
     }
 }
 
-/// Notes the damage on the device that writes have met, if they have met some.
-pub(super) fn note_damage(context: &Context<'_>, failed: &[FailedWrite]) {
+/// Notes how many writes have failed, and the damage on the device that they have met, if they have met some.
+pub(super) fn note_failed(context: &Context<'_>, failed: &[FailedWrite]) {
+    context.note(|notes| notes.write_errors += failed.len() as u64);
     let is_damage = |one: &&FailedWrite| one.failure.code == ErrorCode::DataCorruptionDetected;
     if let Some(one) = failed.iter().find(is_damage) {
         context.note(|notes| notes.damage = Some(one.failure.message.clone()));

@@ -15,7 +15,8 @@ use pando_query::expression::ParseScope;
 use pando_query::pipeline::{Pipeline, PipelineFault};
 
 use super::merge_stage::{Merge, MergeWriter};
-use super::out_stage::{self, OutWriter};
+use super::out_series::SeriesWriter;
+use super::out_stage::{self, OutTarget, OutWriter};
 use crate::context::Context;
 use crate::cursor_source::CursorSource;
 use crate::error::Execution;
@@ -24,7 +25,7 @@ use crate::{CommandError, ErrorCode};
 /// A parsed stage.
 pub(super) enum WriteStage {
     /// `$out` into this collection.
-    Out(Namespace),
+    Out(OutTarget),
     /// `$merge`.
     Merge(Box<Merge>),
 }
@@ -101,12 +102,16 @@ impl WriteStage {
         scope: &'s ParseScope,
     ) -> Result<Writer<'s>, CommandError> {
         let target = match self {
-            WriteStage::Out(target) => target,
+            WriteStage::Out(OutTarget { namespace, series: Some(series) }) => {
+                let writer = SeriesWriter::begin(context, namespace, series).map_err(in_execution)?;
+                return Ok(Writer::OutSeries(Box::new(writer)));
+            }
+            WriteStage::Out(target) => &target.namespace,
             WriteStage::Merge(merge) => merge.target(),
         };
         context.no_view(target).map_err(in_execution)?;
         Ok(match self {
-            WriteStage::Out(target) => {
+            WriteStage::Out(_) => {
                 Writer::Out(Box::new(OutWriter::begin(context, target).map_err(in_execution)?))
             }
             WriteStage::Merge(merge) => Writer::Merge(MergeWriter::begin(context, merge, scope)?),
@@ -117,6 +122,7 @@ impl WriteStage {
 /// Takes the documents of a pipeline.
 pub(super) enum Writer<'s> {
     Out(Box<OutWriter>),
+    OutSeries(Box<SeriesWriter>),
     Merge(MergeWriter<'s>),
 }
 
@@ -136,12 +142,14 @@ impl Writer<'_> {
             let document = RawDocument::from_bytes(&bytes)?;
             match &mut self {
                 Writer::Out(out) => out.take(context, document),
+                Writer::OutSeries(out) => out.take(context, document),
                 Writer::Merge(merge) => merge.take(context, document),
             }
             .map_err(in_execution)?;
         }
         match self {
             Writer::Out(out) => out.finish(context),
+            Writer::OutSeries(out) => out.finish(context),
             Writer::Merge(mut merge) => merge.flush(context),
         }
         .map_err(in_execution)

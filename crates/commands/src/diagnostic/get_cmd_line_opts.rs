@@ -1,6 +1,6 @@
 //! `getCmdLineOpts`: the command line of the server, and its settings under MongoDB's names.
 
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{DocumentWriter, RawValue, Value};
 
 use crate::access::AccessControl;
 use crate::arguments::no_more;
@@ -20,35 +20,53 @@ pub(crate) fn run(
         words.push(RawValue::String(word));
     }
     words.finish();
-    write_settings(context, &mut reply.document("parsed"));
+    let mut settings = settings(context);
+    settings.sort_by(|(one, _), (other, _)| one.cmp(other));
+    write_settings(&settings, &mut reply.document("parsed"));
     Ok(())
 }
 
-/// Appends the settings, as they are in force: they may come from flags, a file or the environment.
-fn write_settings(context: &Context<'_>, settings: &mut DocumentWriter<'_>) {
+/// The settings by their paths, as they are in force: they may come from flags, a file or the environment.
+fn settings(context: &Context<'_>) -> Vec<(String, Value)> {
     let options = &context.shared.options;
+    let mut settings = options.settings.clone();
+    let mut set = |path: &str, value: Value| settings.push((path.to_owned(), value));
+    let text = |text: &str| Value::String(text.to_owned());
     if let Some((host, port)) = options.address.rsplit_once(':') {
-        let mut net = settings.document("net");
-        net.append_str("bindIp", host.trim_start_matches('[').trim_end_matches(']'));
+        set("net.bindIp", text(host.trim_start_matches('[').trim_end_matches(']')));
         if let Ok(port) = port.parse::<u16>() {
-            net.append_i32("port", i32::from(port));
+            set("net.port", Value::Int32(i32::from(port)));
         }
-        net.finish();
     }
     if options.persona.persona == Persona::ReplicaSet {
-        let mut replication = settings.document("replication");
-        replication.append_str("replSet", &options.persona.set_name);
-        replication.finish();
+        set("replication.replSet", text(&options.persona.set_name));
     }
     if options.access_control == AccessControl::On {
-        let mut security = settings.document("security");
-        security.append_str("authorization", "enabled");
-        security.finish();
+        set("security.authorization", text("enabled"));
     }
-    let mut storage = settings.document("storage");
     if let Some(folder) = &options.folder {
-        storage.append_str("dbPath", &folder.display().to_string());
+        set("storage.dbPath", text(&folder.display().to_string()));
     }
-    storage.append_str("engine", context.catalog().engine().name());
-    storage.finish();
+    set("storage.engine", text(context.catalog().engine().name()));
+    settings
+}
+
+/// Appends sorted settings. Those whose paths begin alike stand in one section.
+fn write_settings(settings: &[(String, Value)], document: &mut DocumentWriter<'_>) {
+    fn section(path: &str) -> Option<&str> {
+        path.split_once('.').map(|(section, _)| section)
+    }
+    for settings in
+        settings.chunk_by(|(one, _), (other, _)| section(one).is_some() && section(one) == section(other))
+    {
+        let Some((name, _)) = settings[0].0.split_once('.') else {
+            document.append_value(&settings[0].0, &settings[0].1);
+            continue;
+        };
+        let inner = |(path, value): &(String, Value)| (path[name.len() + 1..].to_owned(), value.clone());
+        let inner: Vec<(String, Value)> = settings.iter().map(inner).collect();
+        let mut within = document.document(name);
+        write_settings(&inner, &mut within);
+        within.finish();
+    }
 }

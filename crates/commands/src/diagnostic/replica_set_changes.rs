@@ -8,16 +8,29 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode, Request};
 
-/// `replSetInitiate`: the set is there already.
+/// `replSetInitiate`: the set is there already. With access control it succeeds until there is a user. One of
+/// several members is refused by another error: test runners go on behind the usual one, and each member
+/// would be a set of its own.
 pub(crate) fn run_initiate(
     context: &mut Context<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     set_name(context).map_err(|_| {
         let reason = "This node was not started with replication enabled.";
         CommandError::failed(ErrorCode::NoReplicationEnabled, reason)
     })?;
+    if let RawValue::Document(wanted) = request.command()?.1
+        && let Some(RawValue::Array(members)) = wanted.get("members")?
+        && members.iter().count() > 1
+    {
+        return Err(only_member(&context.address()));
+    }
+    // Test runners make the first user only behind an initiation that succeeds.
+    let access = &context.shared.access;
+    if access.is_on() && access.is_vacant(context.catalog(), context.blocking)? {
+        return Ok(());
+    }
     Err(CommandError::failed(ErrorCode::AlreadyInitialized, "already initialized"))
 }
 
@@ -55,9 +68,7 @@ pub(crate) fn run_reconfigure(
     if is_only_member(wanted, &address)? {
         return Ok(());
     }
-    Err(incompatible(format!(
-        "one server holds the data, as the only member of its replica set: the members can only be [{{_id: 0, host: \"{address}\"}}]"
-    )))
+    Err(only_member(&address))
 }
 
 fn is_only_member(wanted: &RawDocument, address: &str) -> Result<bool, CommandError> {
@@ -74,4 +85,10 @@ fn invalid(reason: String) -> CommandError {
 
 fn incompatible(reason: String) -> CommandError {
     Failure::new(ErrorCode::NewReplicaSetConfigurationIncompatible, reason).into()
+}
+
+fn only_member(address: &str) -> CommandError {
+    incompatible(format!(
+        "one server holds the data, as the only member of its replica set: the members can only be [{{_id: 0, host: \"{address}\"}}]"
+    ))
 }

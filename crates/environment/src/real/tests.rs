@@ -153,3 +153,12 @@ fn room_is_reserved_and_given_back_without_changing_what_lies_beside_it() {
     file.set_length(100).unwrap();
     assert_eq!(file.length().unwrap(), 100);
 }
+
+#[test]
+fn temporary_files_leave_some_to_others() {
+    for (limit, first_refused) in [(1024, 960), (300, 236), (64, 48), (3, 3)] {
+        assert!(leaves_files(first_refused - 1, Some(limit)), "{limit}");
+        assert!(!leaves_files(first_refused, Some(limit)), "{limit}");
+    }
+    assert!(leaves_files(100_000, None));
+}

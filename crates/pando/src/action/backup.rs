@@ -54,3 +54,27 @@ fn whole_path(path: &Path) -> Result<String, Error> {
         Error::InvalidArgument(format!("the folder {path} of a backup has a name that is not UTF-8"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use pando_environment::Environment;
+
+    use super::*;
+    use crate::{EngineName, Options};
+
+    #[test]
+    fn a_second_backup_into_a_folder_is_told_of_the_first() {
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let to = parent.path().join("backup");
+        std::fs::create_dir(&to).expect("a folder");
+        for engine in [EngineName::Betree, EngineName::Memory] {
+            let options = Options { engine, ..Options::default() };
+            let store = Pando::open_with(parent.path().join("store"), &options).expect("a store");
+            // As the first backup does while it writes.
+            let _first = Environment::real().files().lock(&to).expect("the folder is free");
+            let refused = store.backup(&to).run().expect_err("the folder is taken").to_string();
+            let told = format!("another backup writes to {}: wait for it, or name", to.display());
+            assert!(refused.contains(&told), "{engine:?}: {refused}");
+        }
+    }
+}

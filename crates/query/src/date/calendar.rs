@@ -5,6 +5,21 @@
 //! year. See Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
 
 pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
+/// The names of the months.
+pub(crate) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 
 /// A moment taken apart, in UTC or in the local time that was added before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,12 +149,15 @@ pub fn iso_text(millis: i64) -> String {
     )
 }
 
+/// The name of a month of 1 to 12. Its first three letters are its short name.
+pub(crate) fn month_name(month: i64) -> &'static str {
+    MONTHS[(month - 1).rem_euclid(12) as usize]
+}
+
 /// A second of UTC without its year, as C's `ctime` writes it: `Feb 29 13:14:15`.
 pub(crate) fn short_text(seconds: i64) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let Moment { month, day, hour, minute, second, .. } = Moment::from_millis(seconds.saturating_mul(1000));
-    let month = usize::try_from(month - 1).ok().and_then(|at| MONTHS.get(at)).unwrap_or(&"");
+    let month = &month_name(month)[..3];
     format!("{month} {day:>2} {hour:02}:{minute:02}:{second:02}")
 }
 

@@ -16,22 +16,8 @@
 //! `+02:00`) may follow. Observed on MongoDB 6.0, where each example is a test. Not read: times without
 //! dates, words (`tomorrow`), names of zones.
 
-use super::calendar::{MILLIS_PER_DAY, days_in_month, days_of, days_of_iso_week};
+use super::calendar::{MILLIS_PER_DAY, MONTHS, days_in_month, days_of, days_of_iso_week};
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 const WEEKDAYS: [&str; 7] = ["thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday"];
 /// Zones by name, with their hours from UTC.
 const ZONES: [(&str, i64); 10] = [
@@ -171,8 +157,7 @@ impl<'t> Reader<'t> {
     }
 
     fn month(&mut self) -> Option<i64> {
-        let month = index_of(&MONTHS, self.letters())? + 1;
-        Some(month)
+        month_of(self.letters())
     }
 
     /// `3, 2020`, `3rd 2020`, or `2020`.
@@ -355,11 +340,16 @@ fn is_digit(character: char) -> bool {
 }
 
 /// Where a name, or its first three letters, stands in a list.
+/// The month with a name, in any case, whole or of three letters: 1 to 12.
+pub(crate) fn month_of(name: &str) -> Option<i64> {
+    Some(index_of(&MONTHS, name)? + 1)
+}
+
 fn index_of(names: &[&str], word: &str) -> Option<i64> {
-    let word = word.to_ascii_lowercase();
-    let found =
-        names.iter().position(|name| *name == word || (word.len() == 3 && name.starts_with(&word)))?;
-    i64::try_from(found).ok()
+    let is_named = |name: &&str| {
+        name.eq_ignore_ascii_case(word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word))
+    };
+    i64::try_from(names.iter().position(is_named)?).ok()
 }
 
 /// A year of two digits: from 1970 to 2069.

@@ -170,6 +170,7 @@ error_codes! {
     TransactionTooLarge = 257, "TransactionTooLarge";
     ExceededTimeLimit = 262, "ExceededTimeLimit";
     OperationNotSupportedInTransaction = 263, "OperationNotSupportedInTransaction";
+    TooManyFilesOpen = 264, "TooManyFilesOpen";
     IndexBuildAborted = 276, "IndexBuildAborted";
     UnsatisfiableCommitQuorum = 278, "UnsatisfiableCommitQuorum";
     ClientDisconnect = 279, "ClientDisconnect";

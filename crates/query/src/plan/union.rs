@@ -1,8 +1,8 @@
 //! The union plan of an `$or`: if an index narrows every branch, the union of those scans beats a scan of the
 //! collection.
 //!
-//! The whole filter is the residual: the bounds of a branch settle its own tests, but not those beside the
-//! `$or`.
+//! Where the bounds of every branch settle all of its tests, the residual is the part of the filter beside
+//! the `$or`. Else it is the whole filter.
 
 use super::candidate::{self, Candidate};
 use super::cost::{DocumentAccess, Order, Work};
@@ -25,15 +25,16 @@ pub(super) fn of_branches(
     indexes: &[UsableIndex<'_>],
     estimates: &dyn Estimates,
 ) -> Option<Candidate> {
-    let (accesses, found) = nodes.iter().find_map(|node| match node {
-        Node::Or(branches) => scans_of(nodes, branches, indexes, estimates),
-        _ => None,
-    })?;
+    let (at, BranchScans { accesses, is_settled, found }) =
+        nodes.iter().enumerate().find_map(|(at, node)| match node {
+            Node::Or(branches) => Some((at, scans_of(nodes, branches, indexes, estimates)?)),
+            _ => None,
+        })?;
     let order = match find.sort_pattern() {
         Some(_) => Order::Sorted,
         None => Order::AsFound(find.limit_before_skip()),
     };
-    let residual: Vec<&Node> = nodes.iter().collect();
+    let residual = left_by(nodes, at, is_settled);
     let plan = Plan {
         access: Access::Union(accesses),
         residual: candidate::residual_of(&residual),
@@ -84,8 +85,7 @@ pub(super) fn merge_of_branches(
     if !(2..=merge::SCANS_MAX).contains(&scans.len()) {
         return None;
     }
-    let left = nodes.iter().enumerate().filter(|(other, _)| !is_settled || *other != at);
-    let residual: Vec<&Node> = left.map(|(_, node)| node).collect();
+    let residual = left_by(nodes, at, is_settled);
     let plan = Plan {
         access: Access::Merge(Box::new(MergeAccess {
             scans,
@@ -103,6 +103,21 @@ pub(super) fn merge_of_branches(
     Some(Candidate { plan, work, document_access, order, narrows: true, firsts })
 }
 
+/// The parts of a conjunction that scans of the branches of its `$or` leave to be asked.
+fn left_by(nodes: &[Node], or_at: usize, is_settled: bool) -> Vec<&Node> {
+    let left = nodes.iter().enumerate().filter(|(at, _)| !is_settled || *at != or_at);
+    left.map(|(_, node)| node).collect()
+}
+
+/// The scans of the branches of an `$or`.
+struct BranchScans {
+    accesses: Vec<IndexAccess>,
+    /// Whether the bounds settle every branch.
+    is_settled: bool,
+    /// The documents that they are thought to find.
+    found: f64,
+}
+
 /// A scan that narrows a branch.
 struct Narrowing {
     access: IndexAccess,
@@ -111,22 +126,23 @@ struct Narrowing {
     work: Work,
 }
 
-/// One scan for each branch, and the documents that they are thought to find.
+/// One scan for each branch.
 fn scans_of(
     whole: &[Node],
     branches: &[Node],
     indexes: &[UsableIndex<'_>],
     estimates: &dyn Estimates,
-) -> Option<(Vec<IndexAccess>, f64)> {
+) -> Option<BranchScans> {
     let estimates = affordable(branches, estimates);
-    let mut found = 0.0;
-    let mut scans = Vec::with_capacity(branches.len());
+    let mut scans =
+        BranchScans { accesses: Vec::with_capacity(branches.len()), is_settled: true, found: 0.0 };
     for branch in branches {
-        let (access, of_branch) = scan_of_branch(whole, branch, indexes, estimates)?;
-        found += of_branch;
-        scans.push(access);
+        let (best, of_branch) = best_of(narrowing(whole, branch, indexes), estimates)?;
+        scans.found += of_branch;
+        scans.is_settled &= best.is_exact;
+        scans.accesses.push(best.access);
     }
-    Some((scans, found))
+    Some(scans)
 }
 
 /// The estimates for the branches of an `$or`: of many, shares are assumed.

@@ -20,7 +20,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pandodb::{Commands, EngineName, FolderState, MissingStore, inspect_folder};
+use pandodb::{Commands, EngineName, FolderError, FolderState, MissingStore, inspect_folder};
 use tracing::{error, info, warn};
 
 use super::command_handler::CommandHandler;
@@ -115,7 +115,9 @@ impl StorePlace {
     fn find(engine: EngineName, folder: &Path) -> Option<StorePlace> {
         let found = rustix::fs::stat(folder).ok()?;
         let state = inspect_folder(engine, folder, MissingStore::Refuse);
-        let has_store = matches!(state, Ok(FolderState::Store));
+        // One that cannot be read now, as where the process has too many files open, may have it all the
+        // same.
+        let has_store = matches!(state, Ok(FolderState::Store) | Err(FolderError::Unreadable { .. }));
         Some(StorePlace { device: found.st_dev, inode: found.st_ino, has_store })
     }
 }

@@ -8,7 +8,7 @@ use pando_environment::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
+use pando_environment::{Environment, EnvironmentError, File};
 
 use crate::error::{ErrorKind, StorageError};
 use crate::memory::MemoryAccount;
@@ -136,7 +136,7 @@ impl SpillSpace {
         files.create_dir(&self.folder).map_err(failed)?;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number:08}.layer"));
-        let file = files.open(&path, OpenMode::CreateNew, Access::Buffered).map_err(failed)?;
+        let file = files.open_temporary(&path).map_err(failed)?;
         self.layers.fetch_add(1, Ordering::Relaxed);
         Ok(SpillFile { space: Arc::clone(self), file, path, length: 0 })
     }

@@ -103,7 +103,7 @@ pub enum BackupError {
         folder: PathBuf,
     },
     /// A backup does not follow the one before it.
-    #[error("{} does not follow {}: name the backups in the order in which they were made", folder.display(), before.display())]
+    #[error("{} does not follow {}: name every backup from the full one on, with none left out, in the order in which they were made", folder.display(), before.display())]
     Gap {
         /// The folder of a backup.
         folder: PathBuf,

@@ -41,7 +41,32 @@ pub(crate) fn lsn_after_gap(last: Lsn) -> Lsn {
     Lsn::new((last.group() + GAP_GROUPS) << GROUP_BITS)
 }
 
+/// The records from one LSN to a later one. Those between the earlier one and the gap behind it are not
+/// known, and left out.
+pub(crate) fn records_between(from: Lsn, to: Lsn) -> u64 {
+    if from.group() == to.group() {
+        return to.get().saturating_sub(from.get());
+    }
+    let gaps = to.group().saturating_sub(from.group()) / GAP_GROUPS;
+    to.in_group() + gaps
+}
+
 /// Whether a gap from one record to another is valid.
 pub(crate) fn is_gap(from: Lsn, to: Lsn) -> bool {
     to > from && to.in_group() == 0 && to.get() < LSN_LIMIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_no_record() {
+        let first = Lsn::new((2 << GROUP_BITS) + 7);
+        assert_eq!(records_between(first, Lsn::new(first.get() + 50)), 50);
+        assert_eq!(records_between(first, first), 0);
+        let behind = Lsn::new(lsn_after_gap(first).get() + 3);
+        assert_eq!(records_between(first, behind), 4, "the first behind the gap, and three more");
+        assert_eq!(records_between(first, lsn_after_gap(behind)), 2);
+    }
 }

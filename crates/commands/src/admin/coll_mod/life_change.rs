@@ -8,7 +8,7 @@ use pando_document::{Document, RawDocumentBuf, RawValue, Value};
 
 use super::invalid;
 use crate::CommandError;
-use crate::admin::time_series_options;
+use crate::admin::time_series_options::{self, GivenSpan};
 use crate::arguments::{Argument, Arguments, whole};
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ const EXPIRY: &str = "expireAfterSeconds";
 #[derive(Default)]
 pub(super) struct LifeChange<'a> {
     expiry: Option<WantedExpiry<'a>>,
-    series: Option<SeriesChange>,
+    series: Option<GivenSpan>,
 }
 
 /// An expiry as a request gives it.
@@ -26,11 +26,6 @@ pub(super) struct LifeChange<'a> {
 enum WantedExpiry<'a> {
     Seconds(i64),
     Word(&'a str),
-}
-
-/// The option `timeseries`.
-struct SeriesChange {
-    granularity: Option<&'static str>,
 }
 
 /// An expiry that was checked.
@@ -49,17 +44,14 @@ impl<'a> LifeChange<'a> {
             (EXPIRY, _) => return Err(argument.wrong_type("types '[string, long']")),
             _ => {
                 let Some(given) = argument.document()? else { return Ok(()) };
-                let mut granularity = None;
+                let mut span = GivenSpan::default();
                 for option in Arguments::inside("collMod.timeseries", given) {
                     let option = option?;
-                    match option.name {
-                        "granularity" => {
-                            granularity = option.one_of(&["seconds", "minutes", "hours"])?;
-                        }
-                        _ => return Err(option.unknown()),
+                    if !span.take(&option)? {
+                        return Err(option.unknown());
                     }
                 }
-                self.series = Some(SeriesChange { granularity });
+                self.series = Some(span);
             }
         }
         Ok(())
@@ -110,9 +102,8 @@ impl<'a> LifeChange<'a> {
         buckets: &Collection,
     ) -> Result<(), CommandError> {
         let expiry = self.checked(context)?;
-        let granularity = self.series.as_ref().and_then(|series| series.granularity);
-        if let Some(granularity) = granularity {
-            time_series_options::make_coarser(context, series, buckets, granularity)?;
+        if let Some(span) = &self.series {
+            time_series_options::make_coarser(context, series, buckets, span)?;
         }
         match expiry {
             Some(expiry) => expiry.set_on(context, buckets.namespace()),

@@ -91,7 +91,8 @@ fn check_format(format: &str) -> Result<(), QueryError> {
             continue;
         }
         match characters.next() {
-            Some('%' | 'd' | 'G' | 'H' | 'L' | 'm' | 'M' | 'S' | 'u' | 'V' | 'Y' | 'z' | 'Z') => {}
+            Some('%' | 'b' | 'B' | 'd' | 'G' | 'H' | 'L' | 'm' | 'M' | 'S' | 'u' | 'V' | 'Y' | 'z' | 'Z') => {
+            }
             Some(other) => {
                 return Err(ExpressionFault::UnknownFormatSpecifier
                     .error(format!("Invalid format character '%{other}' in format string")));
@@ -154,6 +155,7 @@ impl Found {
             '%' => return Ok(text.strip_prefix('%')),
             'z' => return Ok(self.take_offset(text)),
             'Z' => return Ok(self.take_minutes(text)),
+            'b' | 'B' => return Ok(self.take_month(text)),
             'Y' | 'G' => number(4),
             'L' => number(3),
             'm' | 'd' | 'H' | 'M' | 'S' | 'V' => number(2),
@@ -174,6 +176,13 @@ impl Found {
             _ => self.time[3] = value,
         }
         Ok(Some(rest))
+    }
+
+    /// The name of a month: as in MongoDB 7.0, both specifiers take the whole name and the short one.
+    fn take_month<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        let count = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+        self.month = Some(text::month_of(&text[..count])?);
+        Some(&text[count..])
     }
 
     fn take_offset<'t>(&mut self, text: &'t str) -> Option<&'t str> {

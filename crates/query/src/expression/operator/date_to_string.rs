@@ -6,7 +6,9 @@ use super::date::{required_moment, zone_or_utc};
 use super::named::Names;
 use super::text::check_year;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
+use crate::date::calendar::{
+    MILLIS_PER_DAY, Moment, day_of_year, iso_week, month_name, week_of_year, weekday,
+};
 use crate::date::time_zone::Zone;
 
 /// Arguments: date, format, timezone, onNull.
@@ -78,6 +80,8 @@ fn formatted(millis: i64, zone: &Zone, format: &str) -> Result<String, QueryErro
             'M' => text.push_str(&format!("{:02}", moment.minute)),
             'S' => text.push_str(&format!("{:02}", moment.second)),
             'L' => text.push_str(&format!("{:03}", moment.millisecond)),
+            'b' => text.push_str(&month_name(moment.month)[..3]),
+            'B' => text.push_str(month_name(moment.month)),
             'j' => text.push_str(&format!("{:03}", day_of_year(days) + 1)),
             'w' => text.push_str(&(weekday(days) + 1).to_string()),
             'u' => text.push_str(&((weekday(days) + 6) % 7 + 1).to_string()),
