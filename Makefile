@@ -57,13 +57,11 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	@$(CC_CHECK)
 	bash tests/shell/test_plan.sh "$(CACHE)" "$(TARGET)"
 	begun=$$SECONDS
-	step() { printf '\n\033[1m[%s/3] %s\033[0m, after %d min %d s\n' "$$1" "$$2" "$$(((SECONDS - begun) / 60))" "$$(((SECONDS - begun) % 60))"; }
+	step() { printf '\n\033[1m[%s/2] %s\033[0m, after %d min %d s\n' "$$1" "$$2" "$$(((SECONDS - begun) / 60))" "$$(((SECONDS - begun) % 60))"; }
 	again() { $(MAKE) --no-print-directory "$$@" BUILD_DEV='$$(BUILD_TESTS)'; }
-	step 1 "make lint"
-	again lint
-	step 2 "the build of all tests"
+	step 1 "the build of all tests"
 	again test-build
-	step 3 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
+	step 2 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
 	export QUIETLY=--quiet
 	# In shells of their own: of a pipeline that has ended before it is waited for, bash has kept the end of its last program alone.
 	( { again test-rust && again test-schedules; } 2>&1 | sed -u -E "$(call marked,rust   )" ) &
@@ -74,7 +72,7 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	wait $$rust || failed="$$failed test-rust or test-schedules"
 	wait $$clients || failed="$$failed test-clients"
 	[ -z "$$failed" ] || { echo "failed:$$failed; its lines above say where"; exit 1; }
-	step 3 "all tests have passed"
+	step 2 "all tests have passed"
 
 .PHONY: test-build
 test-build:

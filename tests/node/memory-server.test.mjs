@@ -30,6 +30,18 @@ test("a replica set of one member takes transactions", async () => {
   assert.equal(await set.stop(), true);
 });
 
+test("a replica set with users has access control by its key file", async () => {
+  const auth = { enable: true, customRootName: "root", customRootPwd: "secret" };
+  const set = await MongoMemoryReplSet.create({ binary, replSet: { count: 1, auth } });
+  const stranger = await new MongoClient(set.getUri()).connect();
+  await assert.rejects(stranger.db("shop").collection("orders").insertOne({ _id: 1 }), { code: 13 });
+  await stranger.close();
+  const root = await new MongoClient(set.getUri(), { auth: { username: "root", password: "secret" }, authSource: "admin" }).connect();
+  await root.db("shop").collection("orders").insertOne({ _id: 1 });
+  await root.close();
+  assert.equal(await set.stop(), true);
+});
+
 test("a server with users refuses who has not logged in", async () => {
   const server = await MongoMemoryServer.create({ binary, auth: { enable: true, customRootName: "root", customRootPwd: "secret" } });
   const stranger = await new MongoClient(server.getUri()).connect();

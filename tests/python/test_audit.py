@@ -140,6 +140,14 @@ def verify(*arguments):
     return ended.returncode, ended.stdout + ended.stderr
 
 
+def test_a_trail_that_was_never_chained_is_told_in_one_sentence(tmp_path):
+    path = tmp_path / "audit.json"
+    path.write_text('{"atype": "x"}\n' * 3000)
+    code, said = verify(path)
+    assert code == 1 and said.count("\n") == 1 and "was written without --audit-chain" in said, said
+    assert verified_in_json(path, 1)["faults"] == 3000
+
+
 def verified_in_json(file, code):
     ended = subprocess.run([PANDO, "audit", "verify", str(file), "--json"], capture_output=True, text=True, timeout=30)
     assert ended.returncode == code, ended

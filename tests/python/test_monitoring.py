@@ -177,6 +177,12 @@ def test_documents_scans_and_commands_are_counted_as_they_happen(client, databas
 
     assert grows("commands.find.failed", fail) == 1
     assert growth(client, "asserts.user", fail) == 1
+    # A write that fails in a request that does not counts, and a document that an upsert makes does not.
+    twice = [{"_id": 7}, {"_id": 8}]
+    assert growth(client, "asserts.user", lambda: database.command("insert", "c", documents=twice, ordered=False)) == 2
+    wrong = [{"q": {"_id": 7}, "u": {"$push": {"_id": 1}}}]
+    assert growth(client, "asserts.user", lambda: database.command("update", "c", updates=wrong)) == 1
+    assert grows("document.inserted", lambda: database.c.update_one({"_id": "new"}, {"$set": {"a": 1}}, upsert=True)) == 0
 
     def unknown():
         with pytest.raises(OperationFailure):

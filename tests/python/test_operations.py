@@ -562,6 +562,27 @@ def test_system_profile_is_kept_by_the_server_and_bounded(client, db):
     assert "system.profile" not in db.list_collection_names()
 
 
+def test_system_profile_is_made_in_another_size(db):
+    db.c.insert_one({})
+    db.command("profile", 2)
+    for refused in ({"capped": True, "size": 10_000}, {"viewOn": "c"}):
+        with pytest.raises(OperationFailure) as told:
+            db.command("create", "system.profile", **refused)
+        assert told.value.code == (48 if "capped" in refused else 73), told.value
+    db.command("profile", 0)
+    db["system.profile"].drop()
+    db.command("create", "system.profile", capped=True, size=10_000)
+    [described] = db.list_collections(filter={"name": "system.profile"})
+    assert described["options"] == {"capped": True, "size": 10_240}
+    db.command("profile", 2)
+    for at in range(100):
+        db.c.find_one({"_id": at, "padding": "x" * 700})
+    sizes = [len(bson.encode(entry)) for entry in db["system.profile"].find()]
+    assert 1_000 < sum(sizes) <= 10_240, sizes
+    db.command("profile", 0)
+    db["system.profile"].drop()
+
+
 def test_a_slow_request_is_one_json_line_in_the_log(tmp_path):
     server = Server(tmp_path / "data", "--log-format", "json").start()
     with server.client(appname="slow test") as client:

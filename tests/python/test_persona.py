@@ -211,6 +211,10 @@ def test_a_set_that_is_there_takes_no_other_members(replica_set, client):
     with pytest.raises(OperationFailure, match="^already initialized") as initiated:
         client.admin.command("replSetInitiate", {"_id": "rs0", "members": [{"_id": 0, "host": "localhost:1"}]})
     assert initiated.value.code == 23
+    # Test runners pass over that error: a set of several members must not become several sets.
+    with pytest.raises(OperationFailure, match="one server holds the data") as initiated:
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": [{"_id": n, "host": f"localhost:{n}"} for n in (1, 2)]})
+    assert initiated.value.code == 103
     configuration = client.admin.command("replSetGetConfig")["config"]
     assert client.admin.command("replSetReconfig", configuration, force=True)["ok"] == 1
     assert client.admin.command("replSetReconfig", {**configuration, "version": 2})["ok"] == 1

@@ -1,5 +1,7 @@
 """What a server starts with: parameters and the profiler. And the command that stops it."""
 
+import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -182,3 +184,70 @@ def test_a_backup_may_be_asked_for_by_the_machines_own_address(started, tmp_path
     with MongoClient(f"mongodb://{address}:{port}/?directConnection=true", serverSelectionTimeoutMS=20_000) as client:
         client.db.c.insert_one({"_id": 1})
         assert client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))["bytes"] > 0
+
+
+STAND_IN = pathlib.Path(__file__).parents[2] / "packaging/mongod"
+
+
+def told_by_stand_in(tmp_path, *arguments):
+    """The arguments that the stand-in for mongod gives to `pando`, and what it says itself."""
+    stub = tmp_path / "pando"
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    stub.chmod(0o755)
+    ended = subprocess.run([STAND_IN, *arguments], env=os.environ | {"PANDO": str(stub)}, capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.split("\n"), ended.stderr
+
+
+def test_the_stand_in_for_mongod_passes_on_the_switches_that_the_server_takes(tmp_path):
+    taken = ["--wiredTigerCacheSizeGB", "0.25", "--syncdelay", "0", "--slowms", "20", "--directoryperdb", "--profile", "2"]
+    given, _ = told_by_stand_in(tmp_path, *taken)
+    assert given[-len(taken) - 3:-3] == taken and given[-3:-1] == ["--listen", "127.0.0.1:27017"], given
+    without_meaning = ["--logpath", "/x/log", "--oplogSize", "50", "--ipv6", "--journal", "--enableMajorityReadConcern"]
+    given, said = told_by_stand_in(tmp_path, *without_meaning, "--nounixsocket", "--profile=1")
+    assert "/x/log" not in given and ["--unix-socket", "none", "--profile", "1"] == given[-7:-3], given
+    assert "the switch --oplogSize became nothing: there is no oplog" in said, said
+
+
+def test_the_stand_in_for_mongod_has_access_control_with_a_key_file(tmp_path):
+    for arguments in (["--keyFile", "/x/key"], ["--auth", "--keyFile=/x/key"]):
+        given, _ = told_by_stand_in(tmp_path, *arguments)
+        assert given.count("--auth") == 1 and "/x/key" not in given, given
+
+
+def test_the_stand_in_for_mongod_listens_on_addresses_of_both_kinds(tmp_path):
+    given, _ = told_by_stand_in(tmp_path, "--bind_ip", "::1,127.0.0.1,localhost,[::1]", "--port", "4711")
+    listen = [value for option, value in zip(given, given[1:]) if option == "--listen"]
+    assert listen == ["[::1]:4711", "127.0.0.1:4711", "127.0.0.1:4711", "[::1]:4711"]
+
+
+def test_the_settings_of_the_start_are_shown(tmp_path, started):
+    config = tmp_path / "pando.toml"
+    config.write_text('audit-destination = "file"\nauth-plain = true\nslow-ms = 20\nset-parameter = ["ttlMonitorSleepSecs=7"]\n')
+    server = started("--config", str(config), "--cache", "32MB", "--profile", "1", "--engine-option", "fanout=8")
+    with server.client() as client:
+        parsed = client.admin.command("getCmdLineOpts")["parsed"]
+    assert list(parsed) == sorted(parsed)
+    assert (parsed["config"], parsed["auditLog"]) == (str(config), {"destination": "file"})
+    assert parsed["operationProfiling"] == {"mode": "slowOp", "slowOpThresholdMs": 20}
+    assert parsed["setParameter"] == {"ttlMonitorSleepSecs": "7"}
+    assert parsed["pando"] == {"auth-plain": True, "cache": "32MB", "engine-option": {"fanout": "8"}}
+    assert parsed["net"]["port"] == server.port and parsed["storage"]["dbPath"].endswith("data0")
+
+
+def test_a_set_with_access_control_is_begun_before_its_first_user(started):
+    server = started("--auth")
+    config = {"_id": "rs0", "members": [{"_id": 0, "host": f"127.0.0.1:{server.port}"}]}
+    with server.client() as client:
+        assert client.admin.command("replSetInitiate", config)["ok"] == 1
+        assert client.admin.command("replSetGetStatus")["set"] == "rs0"
+        with pytest.raises(OperationFailure) as refused:
+            client.admin.command("serverStatus")
+        assert refused.value.code == 13
+        client.admin.command("createUser", "ada", pwd="secret", roles=["root"])
+        with pytest.raises(OperationFailure) as refused:
+            client.admin.command("replSetInitiate", config)
+        assert refused.value.code == 13
+    with server.client(username="ada", password="secret") as client, pytest.raises(OperationFailure) as refused:
+        client.admin.command("replSetInitiate", config)
+    assert refused.value.code == 23

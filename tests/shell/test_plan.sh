@@ -7,10 +7,9 @@ there() { if [ -e "$1" ]; then echo "there already"; else echo "$2"; fi; }
 chromium=$(command -v "${CHROMIUM:-chromium}" || true)
 
 cat <<TEXT
-make test does three things, and stops at the first that fails:
-  1. make lint     format, clippy, layers, tidy
-  2. the build of all tests
-  3. side by side, each line of output with the name of its half in front:
+make test does two things, and stops at the first that fails:
+  1. the build of all tests
+  2. side by side, each line of output with the name of its half in front:
      rust      make test-rust       unit, property, conformance, crash and kill tests
                make test-schedules  locks and commits under thousands of thread schedules
      clients   make test-clients    PyMongo, the Node driver, mongosh and the Rust driver against a real server

@@ -293,6 +293,12 @@ pub enum AuditFault {
         /// The line, from 1.
         line: u64,
     },
+    /// No line has a chain.
+    #[error("no line of {} has a chain: the file was written without --audit-chain, so that nothing can be checked", path.display())]
+    NeverChained {
+        /// The file.
+        path: PathBuf,
+    },
     /// The first line does not begin a chain.
     #[error(
         "line 1 of {} does not begin a chain: if the file was begun by a rotation, name the last chain of the file before it with \
@@ -330,12 +336,16 @@ pub(crate) fn verify(
     let failed = |source| AuditFault::Read { path: path.to_owned(), source };
     let mut last = previous.unwrap_or_default().to_owned();
     let (mut lines, mut faults) = (0, 0);
+    // A file without any chain has one fault for all its lines.
+    let is_chained = has_chain(path).map_err(failed)?;
     for line in BufReader::new(File::open(path).map_err(failed)?).split(b'\n') {
         let line = line.map_err(failed)?;
         lines += 1;
         let Some((bare, chain)) = std::str::from_utf8(&line).ok().and_then(unchained) else {
             faults += 1;
-            report(AuditFault::NoChain { path: path.to_owned(), line: lines });
+            if is_chained {
+                report(AuditFault::NoChain { path: path.to_owned(), line: lines });
+            }
             continue;
         };
         if chain_of(&last, &bare) != chain {
@@ -349,7 +359,21 @@ pub(crate) fn verify(
         // Also behind a break, so that each break is reported once.
         chain.clone_into(&mut last);
     }
+    if lines > 0 && !is_chained {
+        report(AuditFault::NeverChained { path: path.to_owned() });
+        last.clear();
+    }
     Ok(Verified { lines, faults, last })
+}
+
+/// Whether any line of a file has a chain.
+fn has_chain(path: &Path) -> io::Result<bool> {
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
+        if std::str::from_utf8(&line?).ok().and_then(unchained).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -422,6 +446,18 @@ mod tests {
         let lines = |path: &Path| std::fs::read_to_string(path).unwrap().lines().count();
         assert_eq!([&moved, &moved_again, &path].map(|path| lines(path)), [2, 1, 1]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_was_never_chained_is_told_in_one_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let file = AuditFile::open(&path, Chaining::Off).unwrap();
+        (0..9).for_each(|number| file.append(&format!("{{\"a\":{number}}}")));
+        let told = faults(&path, None);
+        assert!(told.len() == 1 && told[0].contains("without --audit-chain"), "{told:?}");
+        let verified = verify(&path, None, |_| {}).unwrap();
+        assert_eq!((verified.lines, verified.faults, verified.last.as_str()), (9, 9, ""));
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub struct Configuration {
     pub default_layout: DefaultLayout,
     /// What became of switches of other servers, a line each for the log.
     pub familiar_lines: Vec<String>,
+    /// The options that flags, environment or file set, with their texts; `config` is the file.
+    pub given: Vec<(&'static str, String)>,
     /// Whether clients have to log in.
     pub access_control: AccessControl,
     /// Whether addresses beyond loopback are allowed without access control.
@@ -132,6 +134,12 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Notes that an option was given; the last text stands.
+    fn note_given(&mut self, name: &'static str, text: &str) {
+        self.given.retain(|(other, _)| *other != name);
+        self.given.push((name, text.to_owned()));
+    }
+
     /// No option is set; the table's defaults are applied first.
     pub(crate) fn unset() -> Configuration {
         Configuration {
@@ -145,6 +153,7 @@ impl Configuration {
             engine_options: Vec::new(),
             default_layout: DefaultLayout::Clustered,
             familiar_lines: Vec::new(),
+            given: Vec::new(),
             access_control: AccessControl::Off,
             open_to_others: OpenToOthers::Refused,
             persona: PersonaOptions::default(),

@@ -21,6 +21,8 @@ mod logging;
 mod privileges;
 mod service_manager;
 mod shutdown_signal;
+mod start_messages;
+mod start_settings;
 mod store_watch;
 mod transport;
 
@@ -37,8 +39,8 @@ use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
 use logging::ProcessLog;
 use pando_commands::{
-    AccessControl, AuditTrail, ByteSize, CertificateRotation, ErrorKind, LocalhostException, LogLine,
-    LogSeverity, LogTail, MONGODB_VERSION, Persona, ServerStop, StartParameterError, StorageError,
+    AccessControl, AuditTrail, ByteSize, CertificateRotation, ErrorKind, LogLine, LogSeverity, LogTail,
+    ServerStop, StartParameterError, StorageError,
 };
 use pando_encryption::{Encryption, EncryptionError, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
@@ -49,12 +51,12 @@ use pandodb::{
 };
 use service_manager::{Notice, ServiceManager};
 use shutdown_signal::ShutdownSignal;
+use start_messages::{advise, log_doubts, log_recovery, tell_of_service, warn_of_large_cache};
 use store_watch::StoreWatch;
 use tracing::{error, info, warn};
 use transport::Certificates;
 
-use crate::amounts::{count_text, time_text};
-use crate::configuration::{Configuration, OpenToOthers, OptionsDisagree, misspelt_variables};
+use crate::configuration::{Configuration, OptionsDisagree};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
@@ -151,6 +153,12 @@ pub enum ServeError {
         /// The error of the engine.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The engine refuses one of its options.
+    #[error("--engine-option: {told}")]
+    EngineOption {
+        /// The fault, with the options that there are.
+        told: String,
+    },
     /// The system refuses threads, signals or sockets.
     #[error(
         "cannot start the server: the system refuses a thread, a signal or a socket; look at the limits of this user (ulimit -a)"
@@ -176,6 +184,7 @@ impl ServeError {
         match self {
             ServeError::Parameter(_)
             | ServeError::AuditFilter { .. }
+            | ServeError::EngineOption { .. }
             | ServeError::TlsOff { .. }
             | ServeError::NoCertificate { .. }
             | ServeError::User { .. } => true,
@@ -249,7 +258,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
     let watch = watch(configuration, &handler)?;
-    tell_of_service(configuration, &endpoints, begun);
+    tell_of_service(configuration, handler.commands(), &endpoints, begun);
     advise(configuration, handler.commands());
     banner::print(configuration, &endpoints, found);
     let manager = ServiceManager::of_environment();
@@ -272,20 +281,6 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Logs what became of familiar switches, and what is set without effect.
-fn log_doubts(configuration: &Configuration) {
-    for line in &configuration.familiar_lines {
-        info!("{line}");
-    }
-    for warning in ineffective_options::warnings(configuration) {
-        warn!("{warning}");
-    }
-    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for warning in misspelt_variables(variables) {
-        warn!("{warning}");
-    }
-}
-
 /// Goes on to refuse requests until none has come for a while.
 fn refuse_last_requests(commands: &Commands) {
     let end = Instant::now() + LAST_REQUESTS_MAX;
@@ -296,48 +291,6 @@ fn refuse_last_requests(commands: &Commands) {
         if refused == before || Instant::now() >= end {
             return;
         }
-    }
-}
-
-/// Tells the log where the server listens, and whether others may read and change everything.
-fn tell_of_service(configuration: &Configuration, endpoints: &[String], begun: Instant) {
-    info!(
-        version = env!("CARGO_PKG_VERSION"),
-        speaks = MONGODB_VERSION,
-        engine = configuration.engine.as_str(),
-        data = %configuration.data.display(),
-        cache = %configuration.cache,
-        listen = endpoints.join(" "),
-        start_ms = begun.elapsed().as_millis(),
-        "serving"
-    );
-    if configuration.open_to_others == OpenToOthers::Allowed
-        && configuration.access_control == AccessControl::Off
-    {
-        warn!(
-            "--allow-unauthenticated is set: every client that reaches {} can read and change everything; keep other \
-             machines away with a firewall",
-            endpoints.join(" or ")
-        );
-    }
-}
-
-/// Tells the log what a person who sets the server up may not know.
-fn advise(configuration: &Configuration, commands: &Commands) {
-    if commands.persona() == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
-        info!(
-            "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
-             for them with --advertise, or set directConnection=true in their connection strings"
-        );
-    }
-    if configuration.access_control == AccessControl::On && commands.lacks_accounts() {
-        let way = match configuration.monitoring.localhost_exception {
-            LocalhostException::Granted => {
-                "with 'pando user add NAME --uri …' or createUser on admin, from this machine"
-            }
-            LocalhostException::Refused => "with 'pando user add NAME --data …' while the server is stopped",
-        };
-        info!("there are no users yet: make the first one {way}; until then clients can do nothing else");
     }
 }
 
@@ -389,22 +342,6 @@ fn tell_of_keys(folder: &Path, encryption: &Encryption) -> Result<(), ServeError
         info!("the store is encrypted under the key '{id}' of {source}");
     }
     Ok(())
-}
-
-/// Tells of a replay of the log, which only a server that was not stopped cleanly leaves to the next start.
-fn log_recovery(commands: &Commands, elapsed: Duration) {
-    let statistics = commands.catalog().engine().statistics();
-    let figure = |name| statistics.get(name).unwrap_or(0);
-    if figure("recovery.records") > 0 {
-        info!(
-            "recovered the store: replayed {} log records with {} writes in {}; it had not been closed cleanly. No \
-             acknowledged write is lost, unless the machine or its device failed: then the last 100 ms of writes without \
-             j: true may be",
-            count_text(figure("recovery.records")),
-            count_text(figure("recovery.writes")),
-            time_text(elapsed)
-        );
-    }
 }
 
 /// Starts the watch over the store's disk; the memory engine has none.
@@ -473,16 +410,6 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
     writable.map_err(|source| ServeError::Folder { folder: folder.to_owned(), source })
 }
 
-/// A cache beyond the memory is filled all the same, until the kernel ends the process.
-fn warn_of_large_cache(cache: ByteSize, memory_bytes: u64) {
-    if memory_bytes > 0 && cache.bytes() > memory_bytes {
-        let memory = ByteSize::from_bytes(memory_bytes >> 20 << 20);
-        warn!(
-            "the cache of {cache} is larger than the memory of this machine, {memory}: choose less with --cache, about half of it"
-        );
-    }
-}
-
 /// Has shells tell their users of the dangers that they are in.
 fn warn_in_shells(configuration: &Configuration, log_tail: &LogTail) {
     let thread = ThreadName::of_this();
@@ -522,6 +449,7 @@ fn open_store(
     let options = CommandsOptions {
         query_threads: configuration.query_threads.unwrap_or(processors),
         command_line: std::env::args().collect(),
+        settings: start_settings::of(configuration),
         address: endpoints.first().cloned().unwrap_or_default(),
         unix_socket: listening::unix_socket_uri(endpoints),
         persona: configuration.persona.clone(),
@@ -553,11 +481,26 @@ fn open_store(
         options,
         query_memory,
     )
-    .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })?;
+    .map_err(|source| refused_store(configuration, source))?;
     if let Some(encryption) = &engine_options.encryption {
         tell_of_keys(&configuration.data, encryption)?;
     }
     Ok(commands)
+}
+
+/// The error of a store that cannot be opened. An unknown option of the engine is the fault of the command
+/// line: its message leaves out the option of the engine that is `--cache` here.
+fn refused_store(configuration: &Configuration, source: Box<dyn Error + Send + Sync>) -> ServeError {
+    let told = error_text(source.as_ref());
+    let is_told = |name: &str| {
+        let forms = [format!("option {name} "), format!("option {name:?}"), format!("option `{name}`")];
+        forms.iter().any(|form| told.contains(form))
+    };
+    let is_of_option = configuration.engine_options.iter().any(|(name, _)| is_told(name));
+    if !is_of_option || !is_wrong_setting(source.as_ref()) {
+        return ServeError::Open { folder: configuration.data.clone(), source };
+    }
+    ServeError::EngineOption { told: told.replacen(" are cache, ", " are ", 1) }
 }
 
 /// Sets the parameters of the start. A store whose parameter is refused is closed.

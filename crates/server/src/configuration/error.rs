@@ -85,6 +85,12 @@ pub enum ValueError {
     /// Not `NAME=VALUE`.
     #[error("expected a name and a value, such as logBudget=2GB")]
     NamedValue,
+    /// The engine's option of the cache.
+    #[error("the cache has an option of its own; use --cache {size}")]
+    CacheOption {
+        /// The size.
+        size: String,
+    },
     /// Not `NAME=VALUE` of a parameter.
     #[error("expected a name and a value, such as ttlMonitorSleepSecs=10")]
     NamedParameter,
@@ -97,6 +103,9 @@ pub enum ValueError {
     /// No text.
     #[error("expected a value, found none")]
     Empty,
+    /// A path that only a shell understands.
+    #[error("expected a path without '~', which only a shell replaces: write the home folder out")]
+    Tilde,
     /// Not a level or filter.
     #[error("expected error, warn, info, debug, trace, or a filter such as info,pando_server=debug")]
     LogLevel,

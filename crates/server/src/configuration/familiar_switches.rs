@@ -274,6 +274,7 @@ fn as_option(configuration: &mut Configuration, name: &str, text: &str) -> Resul
     let entry = super::all_options().find(|entry| entry.name == name);
     let entry = entry.expect("a switch stands for an option of the table");
     (entry.apply)(configuration, text)?;
+    configuration.note_given(entry.name, text);
     Ok(format!("--{name} {text}"))
 }
 
@@ -293,6 +294,7 @@ fn cache(configuration: &mut Configuration, text: &str) -> Result<String, ValueE
         return Err(ValueError::TooSmall { min: super::options::CACHE_BYTES_MIN });
     }
     configuration.cache = cache;
+    configuration.note_given("cache", &cache.to_string());
     Ok(format!("--cache {cache}"))
 }
 

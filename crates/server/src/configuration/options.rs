@@ -46,6 +46,8 @@ impl OptionEntry {
 
 /// As in the library.
 pub(super) const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(pandodb::CACHE_BYTES_MIN);
+/// The option of engines that is an option of its own here.
+const CACHE: &str = "cache";
 /// The smallest memory of queries that makes sense.
 const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
 const PERSONAS: [&str; 3] = [Persona::ALL[0].name(), Persona::ALL[1].name(), Persona::ALL[2].name()];
@@ -153,7 +155,12 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         help: "An option of the storage engine, such as logBudget=2GB, checkpointPeriod=120, directIo=off or bufferPercent=4; several are possible. The error for an unknown name lists all names.",
         apply: |configuration, text| {
             let entries = split_outside_brackets(text).map(str::trim).filter(|entry| !entry.is_empty());
-            configuration.engine_options = entries.map(named_value).collect::<Result<_, _>>()?;
+            let named: Vec<(String, String)> = entries.map(named_value).collect::<Result<_, _>>()?;
+            // It would overrule `--cache`, by which the server measures its other memory.
+            if let Some((_, size)) = named.iter().find(|(name, _)| name == CACHE) {
+                return Err(ValueError::CacheOption { size: size.clone() });
+            }
+            configuration.engine_options = named;
             Ok(())
         },
     },
@@ -348,7 +355,12 @@ fn check_log_filter(text: &str) -> Result<(), ValueError> {
 }
 
 pub(super) fn path(text: &str) -> Result<PathBuf, ValueError> {
-    if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }
+    match text {
+        "" => Err(ValueError::Empty),
+        // A shell expands it; here it would be the name of a folder.
+        text if text == "~" || text.starts_with("~/") => Err(ValueError::Tilde),
+        text => Ok(PathBuf::from(text)),
+    }
 }
 
 /// The parts between commas that stand in no bracket, as those of `configString=direct_io=[data,log]` do.

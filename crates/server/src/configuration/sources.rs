@@ -38,6 +38,9 @@ impl Sources {
             None => Vec::new(),
         };
         let mut configuration = Configuration::unset();
+        if let Some(path) = &file {
+            configuration.note_given("config", &path.display().to_string());
+        }
         for entry in all_options() {
             // In rising precedence, so that the last value stands.
             apply(&mut configuration, entry, Origin::Default(entry.name), entry.default)?;
@@ -145,6 +148,9 @@ fn apply(
     origin: Origin,
     text: &str,
 ) -> Result<(), ConfigurationError> {
+    if !matches!(origin, Origin::Default(_)) {
+        configuration.note_given(entry.name, text);
+    }
     (entry.apply)(configuration, text).map_err(|reason| ConfigurationError::Value {
         origin,
         text: text.to_owned(),

@@ -104,6 +104,8 @@ fn a_wrong_value_is_refused_with_its_origin_and_what_would_be_right() {
         (refusal(&[("listen", "::1:27017")], &[], None), ["--listen", "[::1]:27017"]),
         (refusal(&[("listen", "127.0.0.1:70000")], &[], None), ["--listen", "port"]),
         (refusal(&[("data", "")], &[], None), ["--data", "found none"]),
+        (refusal(&[("data", "~/x")], &[], None), ["--data", "write the home folder out"]),
+        (refusal(&[], &[], Some("data = '~/x'")), ["data in", "write the home folder out"]),
         (refusal(&[("stop-grace", "soon")], &[], None), ["--stop-grace", "10s"]),
         (refusal(&[("log-level", "info=,=")], &[], None), ["--log-level", "debug"]),
         (refusal(&[("log-level", "verbose")], &[], None), ["--log-level", "debug"]),
@@ -144,6 +146,10 @@ fn options_of_the_engine_are_pairs_and_their_flag_may_be_repeated() {
     for text in ["logBudget", "=2GB", "logBudget="] {
         let message = refusal(&[("engine-option", text)], &[], None);
         assert!(message.contains("a name and a value"), "{message}");
+    }
+    for flags in [[("engine-option", "cache=2GB")], [("engine-option", "fanout=16,cache=2GB")]] {
+        let message = refusal(&flags, &[], None);
+        assert!(message.ends_with("use --cache 2GB"), "{message}");
     }
 }
 

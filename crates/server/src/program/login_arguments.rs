@@ -3,7 +3,7 @@
 //!
 //! A password comes from a file, because others on the machine can read a command line.
 
-use std::io::{IsTerminal, Read};
+use std::io::{ErrorKind, IsTerminal, Read};
 
 use clap::{Arg, ArgAction, ArgMatches};
 
@@ -181,8 +181,13 @@ fn read_password(option: &str, file: &str) -> Result<String, UsageError> {
         path => std::fs::File::open(path)
             .and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut content)),
     };
-    read.map_err(|error| UsageError::new(format!("--{option}: cannot read {file}: {error}")))?;
     let place = if file == "-" { "standard input" } else { file };
+    read.map_err(|error| {
+        UsageError::new(match error.kind() {
+            ErrorKind::InvalidData => format!("--{option}: {place} is not UTF-8: write the password so"),
+            _ => format!("--{option}: cannot read {place}: {error}"),
+        })
+    })?;
     match content.lines().next() {
         Some(password) if !password.is_empty() => Ok(password.to_owned()),
         _ => Err(UsageError::new(format!("--{option}: the first line of {place} is empty"))),
@@ -218,6 +223,9 @@ mod tests {
             "mongodb://ada:p%40ss%3Aw%2Frd@h/db?w=1&authSource=admin"
         );
         assert!(of("mongodb://h", &["--password-file", path]).unwrap_err().contains("--username"));
+        std::fs::write(file.path(), b"caf\xe9\n").unwrap();
+        let refused = of("mongodb://h", &["-u", "a", "--password-file", path]).unwrap_err();
+        assert!(refused.contains(&format!("{path} is not UTF-8")), "{refused}");
         assert!(of("mongodb://h", &["-u", "a", "-p", "secret"]).unwrap_err().contains("--password-file"));
     }
 }

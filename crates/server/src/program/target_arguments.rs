@@ -161,6 +161,16 @@ pub(super) fn refuse_uri(folder: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// Refuses a path that only a shell understands.
+fn refuse_tilde(folder: &str) -> Result<(), UsageError> {
+    if folder == "~" || folder.starts_with("~/") {
+        return Err(UsageError::new(format!(
+            "--data {folder}: only a shell replaces '~'; write the home folder out"
+        )));
+    }
+    Ok(())
+}
+
 /// The store that was chosen.
 pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Error>> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
@@ -170,6 +180,7 @@ pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Er
         }
         (None, Some(data)) => {
             refuse_uri(data)?;
+            refuse_tilde(data)?;
             login_arguments::refuse_for_folder(matches)?;
             Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?)))
         }
@@ -200,6 +211,12 @@ mod tests {
         assert!(refuse_uri("./data").is_ok());
         let error = refuse_uri("mongodb://ada:secret@h:1").unwrap_err().to_string();
         assert!(error.contains("--uri mongodb://ada:…@h:1") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_whose_path_only_a_shell_understands_is_refused() {
+        assert!(refuse_tilde("~/x").is_err() && refuse_tilde("~").is_err());
+        assert!(refuse_tilde("./~/x").is_ok() && refuse_tilde("~x").is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `pando user`: users of a data folder, for everybody who may read it, or of a running server.
 
 use std::error::Error;
-use std::io::{BufRead, IsTerminal, Stdin, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Stdin, Write};
 use std::process::ExitCode;
 
 use bson::{Bson, Document, doc};
@@ -30,6 +30,9 @@ const EXAMPLES: &str = "Examples:
 No server may have the folder open. With --uri, or createUser in a shell, a running server has its users changed.
 
 Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line.";
+
+/// The database in which no user can be made.
+const NO_USERS: &str = "local";
 
 /// The role of a user of `admin` that is given none.
 const ROLE_DEFAULT: &str = "root";
@@ -103,6 +106,12 @@ fn add(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         .into());
     }
     let target = target_of(matches)?;
+    if database == NO_USERS {
+        return Err(UsageError::new(format!(
+            "--db {NO_USERS}: this database has no users; name the one that the user logs in to, such as admin"
+        ))
+        .into());
+    }
     let roles = roles(matches, &database)?;
     let password = password()?;
     let command = doc! { "createUser": &name, "pwd": password, "roles": roles };
@@ -164,7 +173,10 @@ fn typed(input: &Stdin) -> Result<String, Box<dyn Error>> {
 
 fn line_of(input: &Stdin) -> Result<String, Box<dyn Error>> {
     let mut line = String::new();
-    input.lock().read_line(&mut line)?;
+    input.lock().read_line(&mut line).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => UsageError::new("the password on standard input is not UTF-8: write it so"),
+        _ => UsageError::new(format!("cannot read the password on standard input: {error}")),
+    })?;
     Ok(line)
 }
 

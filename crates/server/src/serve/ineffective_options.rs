@@ -1,7 +1,7 @@
 //! Options that have no effect beside the others. Each gets a warning, since its administrator believes that
 //! it protects or changes something.
 
-use pando_commands::{AccessControl, Persona, PlainLogins};
+use pando_commands::{AccessControl, ByteSize, Persona, PlainLogins};
 use pando_tls::WithoutCertificate;
 
 use crate::configuration::{Configuration, ProcessLogins, TlsMode, UnixSocket};
@@ -54,7 +54,27 @@ pub(super) fn warnings(configuration: &Configuration) -> Vec<String> {
         let persona = configuration.persona.persona.name();
         warnings.push(format!("--replica-set has no effect with --persona {persona}"));
     }
+    warnings.extend(buffers_beyond_half(configuration));
     warnings
+}
+
+/// A warning for write buffers that would take more than half of the cache, which the engine allows at most.
+fn buffers_beyond_half(configuration: &Configuration) -> Option<String> {
+    let engine = configuration.engine.as_str();
+    let last = |entries: &[(String, String)], wanted: &str| -> Option<ByteSize> {
+        entries.iter().rfind(|(name, _)| name == wanted).and_then(|(_, size)| size.parse().ok())
+    };
+    let parameters = &configuration.monitoring.parameters;
+    let budget = last(parameters, &format!("{engine}BufferBudget"))
+        .or_else(|| last(&configuration.engine_options, "bufferBudget"))?;
+    let cache = last(parameters, &format!("{engine}Cache")).unwrap_or(configuration.cache);
+    let most = ByteSize::from_bytes(cache.bytes() / 2);
+    (budget > most).then(|| {
+        format!(
+            "a bufferBudget of {budget} is more than half of the cache of {cache}: the write buffers take {most} at most; \
+             choose more with --cache, or less for bufferBudget"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -87,5 +107,10 @@ mod tests {
         let set = [("replica-set", "shop"), ("persona", "standalone")];
         assert!(warned(&set).contains("--replica-set"), "{}", warned(&set));
         assert_eq!(warned(&set[..1]), "");
+        let buffers = |budget: &str| warned(&[("engine-option", &format!("bufferBudget={budget}"))]);
+        assert!(buffers("1TB").contains("take 128MB at most"), "{}", buffers("1TB"));
+        assert_eq!((buffers("128MB"), buffers("auto")), (String::new(), String::new()));
+        let parameters = [("set-parameter", "betreeBufferBudget=1GB,betreeCache=1GB")];
+        assert!(warned(&parameters).contains("take 512MB at most"), "{}", warned(&parameters));
     }
 }

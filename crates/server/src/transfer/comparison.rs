@@ -117,6 +117,23 @@ impl Ends {
         })
     }
 
+    /// Whether the target has none of a collection's documents, or the first ones of the source as far as the
+    /// counters and the first one tell.
+    pub(super) fn is_begun(&self, unit: &Unit) -> Result<bool, TransferError> {
+        let (of_source, of_target) = self.ask(&unit.database, doc! { "count": &unit.collection })?;
+        let (of_source, of_target) = (number(of_source.get("n")), number(of_target.get("n")));
+        if of_target == 0 || of_target > of_source {
+            return Ok(of_target == 0);
+        }
+        let one = |filter: Document| {
+            doc! { "find": &unit.collection, "filter": filter, "limit": 1, "projection": { "_id": 1 } }
+        };
+        let (first, _) = self.ask(&unit.database, one(Document::new()))?;
+        let Some(id) = first_document(&first).and_then(|first| first.get("_id")) else { return Ok(false) };
+        let there = self.target.clone().run(&unit.database, one(doc! { "_id": { "$eq": id } }), None)?;
+        Ok(first_document(&there).is_some())
+    }
+
     /// The digests of a collection on both sides; `None` where neither side has one, as for a time series.
     ///
     /// # Errors
@@ -145,9 +162,13 @@ pub(super) fn is_refusal(error: &TransferError) -> bool {
 
 /// The count in the one document of an aggregation; there is none over an empty collection.
 fn counted(reply: &Document) -> u64 {
+    number(first_document(reply).and_then(|group| group.get("n")))
+}
+
+/// The first document of a cursor.
+fn first_document(reply: &Document) -> Option<&Document> {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    let first = batch.ok().and_then(|batch| batch.first()).and_then(Bson::as_document);
-    number(first.and_then(|group| group.get("n")))
+    batch.ok().and_then(|batch| batch.first()).and_then(Bson::as_document)
 }
 
 fn number(value: Option<&Bson>) -> u64 {

@@ -27,7 +27,7 @@ use pandodb::EngineName;
 
 use super::comparison::{Check, Compared, Ends, is_refusal};
 use super::engine_settings::{engine_of, fit_to};
-use super::error::TransferError;
+use super::error::{Addable, Begun, TransferError};
 use super::filled::refuse_filled;
 use super::import::{End, Existing, ImportOptions, Imported, Talk, import_into};
 use super::import_plan::{Arrived, ImportPlan, Unit};
@@ -130,7 +130,8 @@ pub(super) fn copy_into(
     if copy.continuation == Continuation::FromTarget {
         find_arrived(&mut plan, &ends)?;
     } else if !adds && options.existing == Existing::Kept {
-        refuse_filled(plan.units.iter(), &mut ends.target.clone())?;
+        let refused = refuse_filled(plan.units.iter(), &mut ends.target.clone());
+        refused.map_err(|error| naming_resume(error, &plan, &ends))?;
     }
     if options.existing == Existing::Kept && (adds || copy.continuation == Continuation::FromTarget) {
         hold_back_time_series(&mut plan, &ends, options.resume.as_ref())?;
@@ -161,6 +162,16 @@ pub(super) fn copy_into(
     // It was only read.
     let _ = source.end();
     Ok(Copied { imported, other_options, compared })
+}
+
+/// The refusal of a target that has documents, with `--resume` where an interrupted copy has left them.
+fn naming_resume(error: TransferError, plan: &ImportPlan, ends: &Ends) -> TransferError {
+    let TransferError::Filled { namespaces, addable, .. } = error else { return error };
+    let mut units = plan.units.iter().filter(|unit| unit.content.is_some() && !unit.is_time_series());
+    // Where a side does not answer, `--resume` is only not named.
+    let is_begun = addable == Addable::Yes && units.all(|unit| ends.is_begun(unit).unwrap_or(false));
+    let begun = if is_begun { Begun::Yes } else { Begun::No };
+    TransferError::Filled { namespaces, addable, begun }
 }
 
 /// Notes how many documents of each collection the target has. An earlier copy has written them in the order

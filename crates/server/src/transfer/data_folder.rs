@@ -26,6 +26,12 @@ impl From<&str> for DataFolder {
     }
 }
 
+impl AsRef<Path> for DataFolder {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
 impl Deref for DataFolder {
     type Target = Path;
 

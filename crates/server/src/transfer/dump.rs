@@ -236,7 +236,6 @@ pub(super) fn index(specification: Bson) -> Option<Document> {
     let Bson::Document(mut specification) = specification else { return None };
     // Written by servers before 4.4.
     specification.remove("ns");
-    specification.remove("background");
     forget_rules_version(&mut specification);
     let is_of_id = specification.get_str("name").is_ok_and(|name| name == "_id_");
     (!is_of_id).then_some(specification)

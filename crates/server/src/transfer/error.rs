@@ -273,13 +273,15 @@ pub enum TransferError {
     },
     /// A copy would mix its documents with others.
     #[error(
-        "the target has documents in {namespaces} already; --drop replaces such collections{}", addable.advice()
+        "the target has documents in {namespaces} already; {}--drop replaces such collections{}", begun.advice(), addable.advice()
     )]
     Filled {
         /// The collections.
         namespaces: String,
         /// Whether a copy can add to one of them.
         addable: Addable,
+        /// Whether they are those of an interrupted copy.
+        begun: Begun,
     },
     /// The data folder cannot be opened, or the engine has stopped.
     #[error(transparent)]
@@ -329,6 +331,24 @@ impl Addable {
             Addable::No => {
                 "; nothing can be added to them, since a time series has no key that tells its documents apart"
             }
+        }
+    }
+}
+
+/// Whether the documents of the target look like the first ones of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// They do: an interrupted copy has left them.
+    Yes,
+    /// They do not, or it is not known.
+    No,
+}
+
+impl Begun {
+    fn advice(self) -> &'static str {
+        match self {
+            Begun::Yes => "--resume goes on with an interrupted copy, ",
+            Begun::No => "",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bson::doc;
 
-use super::error::{Addable, TransferError};
+use super::error::{Addable, Begun, TransferError};
 use super::import_plan::Unit;
 use super::target::Target;
 
@@ -36,5 +36,6 @@ pub(super) fn refuse_filled<'u>(
     let more = filled.len().saturating_sub(NAMES_SHOWN);
     filled.truncate(NAMES_SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")), addable })
+    let namespaces = format!("{}{more}", filled.join(", "));
+    Err(TransferError::Filled { namespaces, addable, begun: Begun::No })
 }

@@ -30,6 +30,17 @@ fn options_of_the_engine_are_set_from_the_start() {
     assert_eq!(shown.get_i64("betreeCheckpointPeriod").unwrap(), 7, "{shown}");
 }
 
+#[test]
+fn the_log_of_the_start_tells_the_cache_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = ["--data", folder.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let server = Server::start(&[&start[..], &["--set-parameter", "betreeCache=32MB"]].concat());
+    server.signal(rustix::process::Signal::TERM);
+    let (_, log) = server.ended();
+    let serving = log.lines().find(|line| line.contains("serving")).expect("it serves");
+    assert!(serving.contains("cache=32MB"), "{serving}");
+}
+
 fn document<'d>(of: &'d Document, path: &[&str]) -> &'d Document {
     path.iter().fold(of, |of, name| of.get_document(name).unwrap_or_else(|_| panic!("no {name} in {of}")))
 }

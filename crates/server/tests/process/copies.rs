@@ -58,10 +58,31 @@ fn a_server_goes_into_a_folder_and_the_folder_into_a_server() {
     };
     let (status, _, said) = again(&[]);
     assert!(!status.success() && said.contains("documents in shop.orders already"), "{said}");
+    assert!(said.contains("already; --resume goes on with an interrupted copy, --drop"), "{said}");
     let (status, out, said) = again(&["--drop"]);
     assert!(status.success() && out.starts_with("2500 documents copied"), "{out}{said}");
     let (status, out, said) = again(&["--mode", "upsert"]);
     assert!(status.success() && out.contains("(0 new, 0 changed, 2500 as before)"), "{out}{said}");
+}
+
+#[test]
+fn documents_of_others_are_not_taken_for_an_interrupted_copy() {
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    fill(&source, 10);
+    Connection::tcp(&target).ok("shop", doc! { "insert": "orders", "documents": [{ "_id": "other" }] });
+    let (status, _, said) = run(&["copy", "--from", &uri(&source), "--to", &uri(&target)]);
+    assert!(!status.success() && said.contains("already; --drop") && !said.contains("--resume"), "{said}");
+}
+
+#[test]
+fn an_index_that_was_built_in_the_background_is_copied_as_such() {
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    let index = doc! { "key": { "x": 1 }, "name": "x_1", "background": true };
+    Connection::tcp(&source).ok("shop", doc! { "createIndexes": "orders", "indexes": [index] });
+    let (status, _, said) = run(&["copy", "--from", &uri(&source), "--to", &uri(&target)]);
+    assert!(status.success(), "{said}");
+    let indexes = Connection::tcp(&target).ok("shop", doc! { "listIndexes": "orders" });
+    assert!(indexes.to_string().contains("\"background\": true"), "{indexes}");
 }
 
 #[test]
