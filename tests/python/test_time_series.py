@@ -467,3 +467,23 @@ def test_a_series_has_windows_of_its_own(db):
         with pytest.raises(OperationFailure) as error:
             db.command("create", "n", timeseries={"timeField": "t", **wrong})
         assert error.value.code == code
+
+
+def test_a_delete_takes_the_pattern_of_an_index_of_measurements_as_its_hint(db, series):
+    series.insert_many([{"t": at(n), "m": n % 3, "v": n % 2} for n in range(60)])
+    series.create_index([("m", 1)])
+    assert series.delete_many({"m": 1, "v": 1}, hint=[("m", 1)]).deleted_count == 10
+    assert series.delete_one({"m": 1, "v": 0}, hint=[("m", 1)]).deleted_count == 1
+    assert series.delete_many({"m": 2}, hint=[("m", 1)]).deleted_count == 20
+    assert series.find_one_and_delete({"m": 0}, hint=[("m", 1)])["m"] == 0
+    with pytest.raises(OperationFailure) as error:
+        series.delete_many({"m": 0}, hint=[("nothing", 1)])
+    assert error.value.code == 2
+
+
+def test_a_delete_of_one_measurement_is_not_as_large_as_all_with_their_meta_values(db, series):
+    series.insert_many([{"t": at(n), "m": "short", "v": n} for n in range(900)])
+    series.update_many({"m": "short"}, {"$set": {"m": "long" * 500_000}})
+    assert series.delete_one({"v": 5}).deleted_count == 1
+    assert series.count_documents({}) == 899 and series.count_documents({"v": 5}) == 0
+    assert db.command("serverStatus")["mem"]["resident"] < 1_500

@@ -344,6 +344,8 @@ impl ClientSession {
     pub fn commit_transaction(&mut self) -> Action<'_, ()> {
         Action::new(|| {
             let concern = doc! { "writeConcern": self.state.store.write_concern() };
+            // A call of another thread that is under way belongs to the transaction.
+            let _turn = self.state.turn.lock();
             self.end("commitTransaction", concern)?;
             let mut progress = self.state.progress.lock();
             progress.committed = progress.number;

@@ -538,3 +538,23 @@ fn write_skew_passes_a_snapshot_and_is_a_conflict_of_serializable_transactions()
         }
     }
 }
+
+#[test]
+fn a_commit_waits_for_the_call_of_another_thread_that_begins_the_transaction() {
+    let pando = Pando::open_in_memory().unwrap();
+    let notes = pando.database("d").collection::<Document>("notes");
+    for round in 1..=20 {
+        let mut session = pando.start_session().run().unwrap();
+        session.start_transaction().run().unwrap();
+        let inside = session.collection(&notes);
+        std::thread::scope(|scope| {
+            let many: Vec<_> = (0..500).map(|n| doc! { "round": round, "n": n }).collect();
+            let inserting = scope.spawn(move || inside.insert_many(many).run().map(drop));
+            std::thread::sleep(std::time::Duration::from_millis(round as u64 % 4));
+            session.commit_transaction().run().unwrap();
+            inserting.join().unwrap().unwrap();
+        });
+        // Before or behind the commit, but never lost with it.
+        assert_eq!(notes.count_documents(doc! {}).run().unwrap(), 500 * round as u64);
+    }
+}

@@ -56,7 +56,7 @@ pub(crate) const USED_UP: &str = "the memory of all queries is used up: allow di
 ///
 /// # Errors
 /// [`ExceededMemoryLimit`](ErrorCode::ExceededMemoryLimit).
-pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &str) -> Result<(), QueryError> {
+pub fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &str) -> Result<(), QueryError> {
     if bytes <= reservation.bytes() {
         return Ok(());
     }

@@ -58,6 +58,13 @@ fn a_server_that_accepts_and_says_nothing_is_told_from_one_that_is_slow() {
 
 #[test]
 fn a_server_that_dies_in_the_first_run_is_told_and_its_run_is_kept_as_flagged() {
+    // On a busy machine the run takes longer to begin.
+    let begun = [3, 9, 27].into_iter().any(|seconds| dies_in_its_first_run(Duration::from_secs(seconds)));
+    assert!(begun, "no run has begun within 27 s");
+}
+
+/// Kills the server after a time, and checks what is told. Gives whether the run had begun.
+fn dies_in_its_first_run(after: Duration) -> bool {
     let mut server = Server::start();
     server.bench("load --collections 1 --docs 100");
     let child = tool()
@@ -69,21 +76,25 @@ fn a_server_that_dies_in_the_first_run_is_told_and_its_run_is_kept_as_flagged() 
         .arg(server.out())
         .spawn()
         .expect("the tool starts");
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(after);
     server.kill();
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("ops/s") && text.contains("FLAGGED"), "{text}");
+    if !text.contains("ops/s") {
+        return false;
+    }
+    assert!(text.contains("FLAGGED"), "{text}");
     let run = &server.files("point")[0];
     assert!(run["flagged"] == true && run["figures"]["operations"].as_u64() > Some(100), "{run}");
     let seconds = run["figures"]["seconds"].as_f64().expect("a number");
-    assert!(seconds < 30.0, "until the end of the server: {seconds}");
+    assert!(seconds < 50.0, "until the end of the server: {seconds}");
     assert!(run["figures"]["failures"].to_string().contains(") ended "), "{}", run["figures"]["failures"]);
     let text = String::from_utf8_lossy(&output.stderr);
     let told = format!("the server (pid {}) ended ", server.process_id());
     assert!(text.contains(&told) && text.contains(" s after the clients began: see its log"), "{text}");
     assert!(!text.contains("/proc/"), "{text}");
+    true
 }
 
 #[test]

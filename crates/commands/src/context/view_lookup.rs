@@ -64,6 +64,12 @@ impl Context<'_> {
         Ok(found.is_some())
     }
 
+    /// Whether the name is that of a time series whose view is there, in any database.
+    pub fn is_series_view(&self, namespace: &Namespace) -> Result<bool, CommandError> {
+        let view = self.with_views(namespace.database(), |views| views.find(namespace.collection()))?;
+        Ok(view.is_some_and(|view| view.on.strip_prefix(BUCKETS_PREFIX) == Some(namespace.collection())))
+    }
+
     /// The view of this name, for a request that reads it. The parts of one request ask for it in turn and
     /// see one definition, since a look costs a begin and a read.
     pub fn view_to_read(&self, name: &str) -> Result<Option<View>, CommandError> {

@@ -222,7 +222,7 @@ pub(crate) fn remove(
         }
         Ok(Written(0))
     };
-    in_steps(context, &selection, collection, &change, |step: u64| *removed += step)
+    in_steps(context, &selection, collection, &change, |step: u64| *removed += step).map(drop)
 }
 
 /// The primary keys of the documents that have expired, where they are their dates.

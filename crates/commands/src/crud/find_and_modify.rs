@@ -386,6 +386,8 @@ fn remove_measurement(
         let mut work = context.begin_work()?;
         parts.projection(&*parts.collation.scope_in(scope, Some(&lease))?)?;
         let Parts { query, hint, collation, .. } = *parts;
+        let of_buckets = series_change::bucket_hint(&series, hint);
+        let hint = of_buckets.as_deref().map(RawValue::Document).or(hint);
         let filter = MeasurementFilter { series: &series, query, hint, collation };
         let document = filter.delete_first(context, &lease, work.writer(), scope).map_err(in_execution)?;
         let outcome = Outcome { matched: u64::from(document.is_some()), document, ..Outcome::default() };

@@ -15,6 +15,7 @@ use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::hold_value;
 use pando_query::time_series::{Series, bucket_filter};
 
 use super::delete::{DeleteOutcome, DeleteParts, delete_one};
@@ -27,6 +28,8 @@ use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::error::write_failure;
 
+/// Whose memory the measurements of a bucket are.
+const OWNER: &str = "a delete of measurements";
 /// Buckets that are looked for at a time, where one measurement is wanted.
 const BUCKETS_AT_A_TIME: usize = 64;
 
@@ -119,21 +122,31 @@ impl ParsedFilter<'_> {
     ) -> Result<(Removed, Written), CommandError> {
         let Bucket { context, collection, key, old } = *bucket;
         let stored = RawDocument::from_bytes(old)?;
-        let unpacked = self.series.unpack(stored, None)?;
-        let (mut removed, mut left) = (Removed::default(), Vec::new());
+        // A bucket of few bytes may have many values, and a large meta value stands in each measurement.
+        let mut memory = context.query_account().reserve();
+        let mut held = 0;
+        let mut hold = |bytes| {
+            held = bytes;
+            hold_value(&mut memory, bytes, OWNER)
+        };
+        let unpacked = self.series.unpack_within(stored, None, &mut hold)?;
+        let (mut removed, mut left, mut row) = (Removed::default(), Vec::new(), Vec::new());
         for at in 0..unpacked.len() {
-            let mut row = Vec::new();
+            row.clear();
             unpacked.write(at, &mut row);
-            let row = RawDocumentBuf::from_vec(row)?;
             let is_wanted = reach == Reach::Many || removed.measurements == 0;
-            if !is_wanted || !self.measurements.matches(&row)? {
-                left.push(row);
+            if is_wanted && self.measurements.matches(RawDocument::from_bytes(&row)?)? {
+                removed.measurements += 1;
+                if reach == Reach::One {
+                    removed.first = Some(RawDocumentBuf::from_vec(row.clone())?);
+                }
                 continue;
             }
-            removed.measurements += 1;
-            if reach == Reach::One {
-                removed.first = Some(row);
-            }
+            let mut kept = Vec::new();
+            unpacked.write_without_meta(at, &mut kept);
+            held += kept.len();
+            hold_value(&mut memory, held, OWNER)?;
+            left.push(RawDocumentBuf::from_vec(kept)?);
         }
         if removed.measurements == 0 {
             return Ok((removed, Written(0)));
@@ -231,8 +244,11 @@ impl<'a> Statement for MeasurementDelete<'a> {
             step.documents += removed.measurements;
             Ok(written)
         };
-        in_steps(context, &large.buckets, collection, &change, |step: DeleteOutcome| {
+        // An insert between two steps may put the measurements of a bucket into another one.
+        while in_steps(context, &large.buckets, collection, &change, |step: DeleteOutcome| {
             outcome.documents += step.documents;
-        })
+        })? > 0
+        {}
+        Ok(())
     }
 }

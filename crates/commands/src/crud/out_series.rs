@@ -62,7 +62,13 @@ impl SeriesWriter {
                 format!("Cannot create a time-series collection in the place of '{target}', which is none"),
             );
         }
-        let replaced = catalog.collection(buckets.database(), buckets.collection());
+        let mut replaced = catalog.collection(buckets.database(), buckets.collection());
+        // Buckets without their view are those of a series whose creation was cut off.
+        if replaced.is_some() && !context.is_series_view(target)? {
+            context.refuse_view(target)?;
+            context.drop_collection(&buckets)?;
+            replaced = None;
+        }
         let uuid = context.shared.new_uuid();
         let load = match &replaced {
             Some(replaced) => {

@@ -148,11 +148,15 @@ pub(super) fn delete_batch(
 ) -> Result<BatchOutcome<DeleteOutcome>, CommandError> {
     let series = series_of(context, namespace)?;
     let queries: Vec<_> = parts.iter().map(|part| whole_bucket_query(&series, part)).collect();
-    let statements = parts.iter().zip(&queries).map(|(part, query)| match query {
-        Some(query) => {
-            SeriesDelete::Buckets(DeleteParts { query, counted: Counted::Measurements(&series), ..*part })
+    let hints: Vec<_> = parts.iter().map(|part| bucket_hint(&series, part.hint)).collect();
+    let statements = parts.iter().zip(&queries).zip(&hints).map(|((part, query), hint)| {
+        let part = DeleteParts { hint: hint.as_deref().map(RawValue::Document).or(part.hint), ..*part };
+        match query {
+            Some(query) => {
+                SeriesDelete::Buckets(DeleteParts { query, counted: Counted::Measurements(&series), ..part })
+            }
+            None => SeriesDelete::Measurements(MeasurementDelete::new(part, &series)),
         }
-        None => SeriesDelete::Measurements(MeasurementDelete::new(*part, &series)),
     });
     let statements: Vec<SeriesDelete<'_>> = statements.collect();
     run(context, namespace, &statements, scope, order)
@@ -163,6 +167,16 @@ fn whole_bucket_query(series: &Series, part: &DeleteParts<'_>) -> Option<RawDocu
     match part.reach {
         Reach::One => None,
         Reach::Many => series.meta_filter(part.query).ok(),
+    }
+}
+
+/// The pattern of the index of buckets for a hint that names one of measurements by its pattern.
+pub(super) fn bucket_hint(series: &Series, hint: Option<RawValue<'_>>) -> Option<RawDocumentBuf> {
+    match hint {
+        Some(RawValue::Document(pattern)) if !matches!(pattern.get("$natural"), Ok(Some(_))) => {
+            Some(series.bucket_key_pattern(pattern))
+        }
+        _ => None,
     }
 }
 

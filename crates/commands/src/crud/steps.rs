@@ -90,19 +90,23 @@ pub(super) type Change<'c, T> =
 /// One step, done.
 struct Step<T> {
     keys: usize,
+    /// The keys among them whose document was gone.
+    gone: u64,
     noted: T,
     failure: Option<CommandError>,
 }
 
 /// Carries a change out for every selected document. `add` gets the notes of each step once it is committed.
-/// The caller may block and has no open transaction with writes.
+/// Gives the number of the selected ones that were gone when their step came. The caller may block and has no
+/// open transaction with writes.
 pub(super) fn in_steps<T: Default>(
     context: &mut Context<'_>,
     selection: &Selection,
     collection: &Arc<Collection>,
     change: &Change<'_, T>,
     mut add: impl FnMut(T),
-) -> Result<(), CommandError> {
+) -> Result<u64, CommandError> {
+    let mut gone = 0;
     let reader = context.begin_read()?;
     let mut scan = KeyScan::new(selection, collection, &*reader, context)?;
     let mut keys = Vec::new();
@@ -111,11 +115,12 @@ pub(super) fn in_steps<T: Default>(
             keys = scan.next(&*reader, context.caller(), STEP_DOCUMENTS)?;
         }
         if keys.is_empty() {
-            return Ok(());
+            return Ok(gone);
         }
         let step =
             unit_of_work::run(context, |context| take_step(context, selection, collection, change, &keys))?;
         keys.drain(..step.keys);
+        gone += step.gone;
         add(step.noted);
         if let Some(failure) = step.failure {
             return Err(failure);
@@ -133,14 +138,17 @@ fn take_step<T: Default>(
     let mut work = context.begin_work()?;
     let transaction = work.writer();
     let mut meter = Meter::default();
-    let mut step = Step { keys: 0, noted: T::default(), failure: None };
+    let mut step = Step { keys: 0, gone: 0, noted: T::default(), failure: None };
     for key in keys {
         if meter.is_full(transaction) {
             break;
         }
         context.check()?;
         step.keys += 1;
-        let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else { continue };
+        let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else {
+            step.gone += 1;
+            continue;
+        };
         if !selection.filter.matches(RawDocument::from_bytes(&old)?)? {
             continue;
         }

@@ -339,12 +339,12 @@ fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
 
-/// Where a name, or its first three letters, stands in a list.
 /// The month with a name, in any case, whole or of three letters: 1 to 12.
 pub(crate) fn month_of(name: &str) -> Option<i64> {
     Some(index_of(&MONTHS, name)? + 1)
 }
 
+/// Where a name, or its first three letters, stands in a list.
 fn index_of(names: &[&str], word: &str) -> Option<i64> {
     let is_named = |name: &&str| {
         name.eq_ignore_ascii_case(word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word))

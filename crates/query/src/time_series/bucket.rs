@@ -292,6 +292,15 @@ impl Unpacked<'_> {
 
     /// Appends one of them as a document: the time, the meta value, all others.
     pub fn write(&self, at: usize, out: &mut Vec<u8>) {
+        self.write_with(at, self.meta, out);
+    }
+
+    /// The same without the meta value, which [`Series::pack`] takes once for all.
+    pub fn write_without_meta(&self, at: usize, out: &mut Vec<u8>) {
+        self.write_with(at, None, out);
+    }
+
+    fn write_with(&self, at: usize, meta: Option<(&str, RawValue<'_>)>, out: &mut Vec<u8>) {
         let mut document = DocumentWriter::begin(out);
         let (first, rest) = self.columns.split_at(self.meta_place);
         let append = |document: &mut DocumentWriter<'_>, columns: &[(&str, Column<'_>)]| {
@@ -302,7 +311,7 @@ impl Unpacked<'_> {
             }
         };
         append(&mut document, first);
-        if let Some((name, meta)) = self.meta {
+        if let Some((name, meta)) = meta {
             document.append(name, meta);
         }
         append(&mut document, rest);

@@ -74,7 +74,9 @@ pub(super) fn advise(configuration: &Configuration, commands: &Commands) {
             }
             LocalhostException::Refused => "with 'pando user add NAME --data …' while the server is stopped",
         };
-        info!("there are no users yet: make the first one {way}; until then clients can do nothing else");
+        info!(
+            "there are no users yet: make the first one {way}; until then no client reads or writes anything"
+        );
     }
 }
 
