@@ -459,9 +459,7 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "replSetStepDown" | "replSetFreeze" => {
             ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
         }
-        "getClusterParameter" | "setClusterParameter" => {
-            ": there are no parameters of a cluster; instead of defaultMaxTimeMS give maxTimeMS with a request, or timeoutMS to the client"
-        }
+        "getClusterParameter" | "setClusterParameter" => ": give requests maxTimeMS",
         "setFeatureCompatibilityVersion" => ": the version of the program is that of its features",
         _ => "",
     };

@@ -9,6 +9,8 @@
 //! 3. There is nothing to undo: the log holds committed writes only. A large commit
 //!    ([`crate::commit::large_commit`]) with its end record is completed, one without is skipped.
 //!
+//! A new store begins with a checkpoint, so that from then on a log that is missing is damage.
+//!
 //! Records of created and dropped trees stand between the commits, and the catalog may know the trees
 //! already: both are idempotent. Writes to a tree that the catalog does not know, and whose creation lies
 //! before the replay, are skipped: the tree was dropped later.
