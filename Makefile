@@ -59,8 +59,12 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	begun=$$SECONDS
 	step() { printf '\n\033[1m[%s/2] %s\033[0m, after %d min %d s\n' "$$1" "$$2" "$$(((SECONDS - begun) / 60))" "$$(((SECONDS - begun) % 60))"; }
 	again() { $(MAKE) --no-print-directory "$$@" BUILD_DEV='$$(BUILD_TESTS)'; }
-	step 1 "the build of all tests"
-	again test-build
+	step 1 "the build of all tests, and beside it what the clients and the pages need"
+	# Most of an installation waits for the network. Its output comes at its end, lest it mix with the build's.
+	( installed=$$(again installations 2>&1) || { echo "$$installed"; exit 1; } ) &
+	installations=$$!
+	again test-build || { wait $$installations; exit 1; }
+	wait $$installations
 	step 2 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
 	export QUIETLY=--quiet
 	# In shells of their own: of a pipeline that has ended before it is waited for, bash has kept the end of its last program alone.
@@ -73,6 +77,9 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	wait $$clients || failed="$$failed test-clients"
 	[ -z "$$failed" ] || { echo "failed:$$failed; its lines above say where"; exit 1; }
 	step 2 "all tests have passed"
+
+.PHONY: installations
+installations: browser $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed
 
 .PHONY: test-build
 test-build:

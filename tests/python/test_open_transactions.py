@@ -184,6 +184,35 @@ def test_pipelines_of_a_transaction_see_its_writes_and_its_snapshot(client, db):
     assert db.c.count_documents({}) == 11
 
 
+CHANGES_OF_NAMES = {
+    "rename": lambda db: db.a.rename("moved"),
+    "drop": lambda db: db.a.drop(),
+    "drop of the database": lambda db: db.client.drop_database(db.name),
+}
+WRITES = {
+    "update": lambda a, session: a.update_one({"_id": 1}, {"$inc": {"sum": -5}}, session=session),
+    "delete": lambda a, session: a.delete_one({"_id": 1}, session=session),
+    "find and modify": lambda a, session: a.find_one_and_update({"_id": 1}, {"$inc": {"sum": -5}}, session=session),
+    "insert": lambda a, session: a.insert_one({"_id": 2}, session=session),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_NAMES.values(), ids=CHANGES_OF_NAMES)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_transaction_whose_collection_goes_writes_no_half_of_its_work(client, db, write, change):
+    db.a.insert_one({"_id": 1, "sum": 100})
+    db.b.insert_one({"_id": 1, "sum": 0})
+    with client.start_session() as session:
+        session.start_transaction()
+        assert db.a.find_one(session=session)["sum"] == 100
+        change(db)
+        assert db.a.find_one(session=session)["sum"] == 100
+        refused(lambda: write(db.a, session), CONFLICT, TRANSIENT)
+        session.abort_transaction()
+    moved = list(db.moved.find())
+    assert moved in ([], [{"_id": 1, "sum": 100}]) and db.b.count_documents({"sum": {"$ne": 0}}) == 0
+
+
 @pytest.mark.parametrize("stage", [{"$out": "target"}, {"$merge": {"into": "target"}}], ids=["out", "merge"])
 def test_a_pipeline_that_writes_is_not_stopped_by_a_reader_nor_seen_by_it(client, db, stage):
     db.c.insert_many([{"_id": at, "n": at} for at in range(10)])

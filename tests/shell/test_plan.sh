@@ -8,7 +8,7 @@ chromium=$(command -v "${CHROMIUM:-chromium}" || true)
 
 cat <<TEXT
 make test does two things, and stops at the first that fails:
-  1. the build of all tests
+  1. the build of all tests, and beside it the installations named below
   2. side by side, each line of output with the name of its half in front:
      rust      make test-rust       unit, property, conformance, crash and kill tests
                make test-schedules  locks and commits under thousands of thread schedules

@@ -246,6 +246,10 @@ impl SessionTransaction {
         }
         let lease = catalog.lease(database, collection, caller)?;
         let Some(lease) = lease else {
+            if self.seen(database, collection).is_some() {
+                // Dropped or renamed since the snapshot, whose documents its reads still see.
+                return Err(StorageError::conflict().into());
+            }
             self.note_resolved(database, collection, None);
             return Ok(None);
         };

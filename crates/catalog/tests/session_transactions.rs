@@ -239,6 +239,30 @@ fn a_dropped_or_replaced_collection_takes_no_commit() {
 }
 
 #[test]
+fn a_collection_that_is_dropped_or_renamed_ends_the_transactions_that_saw_it_at_their_next_write() {
+    for (_, engine, _folder) in engines() {
+        let catalog = with_collections(&engine);
+        insert_alone(&catalog, "one", &doc! { "_id": 1 });
+        insert_alone(&catalog, "two", &doc! { "_id": 1 });
+        let (mut transaction, operation) =
+            (catalog.begin_session_transaction().unwrap(), Operation::default());
+        let caller = Caller::may_block(&operation);
+        catalog.drop_collection(&namespace("one"), &operation, &|_| {}).unwrap();
+        let moved = namespace("moved");
+        catalog.rename_collection(&namespace("two"), &moved, &operation).unwrap();
+        for name in ["one", "two"] {
+            assert!(read(&catalog, &transaction, name, 1).is_some(), "its snapshot has it");
+            let leased = transaction.lease(&catalog, &namespace(name), caller);
+            assert!(is_conflict(&leased), "{name}");
+        }
+        // One that begins now finds no collection of these names.
+        let mut later = catalog.begin_session_transaction().unwrap();
+        assert!(later.lease(&catalog, &namespace("two"), caller).unwrap().is_none());
+        assert_sound(&catalog);
+    }
+}
+
+#[test]
 fn a_first_count_beside_a_transaction_counts_its_writes_once() {
     for (_, engine, _folder) in engines() {
         let catalog = with_collections(&engine);

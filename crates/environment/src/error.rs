@@ -136,7 +136,7 @@ fn holder(pid: Option<u32>) -> String {
         Some(pid) if pid == std::process::id() => {
             format!(
                 "this process ({pid}): use the handle that has it open, or let go of it, its collections, cursors and sessions \
-                 first; a backup that is being ended lets go soon"
+                 first; a backup that is being ended lets go soon, and a child of `fork` only with its end"
             )
         }
         Some(pid) => format!("process {pid}: end that process first"),

@@ -93,8 +93,14 @@ impl FileSystem for RealFileSystem {
     }
 
     fn create_dir(&self, folder: &Path) -> Result<(), EnvironmentError> {
-        fs::create_dir_all(folder)
-            .map_err(|source| EnvironmentError::io(Operation::CreateFolder, folder, source))
+        let failed = |source| EnvironmentError::io(Operation::CreateFolder, folder, source);
+        match fs::create_dir_all(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && is_dangling(folder) => {
+                let reason = "it is a symbolic link to a path that does not exist";
+                Err(failed(std::io::Error::new(error.kind(), reason)))
+            }
+            created => created.map_err(failed),
+        }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvironmentError> {
@@ -196,6 +202,10 @@ fn leaves_files(descriptor: RawFd, limit: Option<u64>) -> bool {
     limit.is_none_or(|limit| {
         u64::try_from(descriptor).is_ok_and(|open| open < limit - FILES_LEFT.min(limit / 4))
     })
+}
+
+fn is_dangling(path: &Path) -> bool {
+    path.is_symlink() && !path.exists()
 }
 
 fn open_with(path: &Path, mode: OpenMode, access: Access) -> std::io::Result<fs::File> {

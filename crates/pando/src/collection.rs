@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use bson::{Document, doc};
+use bson::{Document, RawDocument, doc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -237,8 +237,11 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
     }
 }
 
+/// A value in the form in which inserts store it and reads expect it. `serialize_to_document` would take the
+/// form for people, which is another one for an `IpAddr` or a `Uuid`.
 fn document_of<T: Serialize>(value: &T) -> Result<Document, Error> {
-    Ok(bson::serialize_to_document(value)?)
+    let bytes = bson::serialize_to_vec(value)?;
+    Ok(Document::try_from(RawDocument::from_bytes(&bytes)?)?)
 }
 
 fn with_ids<T: Serialize>(

@@ -55,7 +55,7 @@
 //! # Processes
 //! A folder is used by one process at a time; another one gets [`Error::InUse`]. A child of `fork` has none
 //! of the threads of a store: it must neither use a store of its parent nor close or drop it. It can open
-//! another one.
+//! another one. While it lives, the folder stays in use, also where its parent has closed the store.
 //!
 //! # Durability
 //! Writes are on the device when a call returns, unless the

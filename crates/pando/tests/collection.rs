@@ -56,6 +56,41 @@ fn inserts_give_the_ids() {
 }
 
 #[test]
+fn a_value_has_one_form_whichever_call_writes_it() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Host {
+        // Two forms: one for people, and one for programs, in which it is stored.
+        #[serde(rename = "_id")]
+        address: std::net::IpAddr,
+    }
+    let host = Host { address: [10, 0, 0, 1].into() };
+    let pando = Pando::open_in_memory().unwrap();
+    let hosts = pando.database("d").collection::<Host>("hosts");
+    let raw = hosts.clone_with_type::<Document>();
+    hosts.insert_one(&host).run().unwrap();
+    let stored = raw.find_one(doc! {}).run().unwrap().unwrap();
+    assert_eq!(hosts.replace_one(stored.clone(), &host).run().unwrap().matched_count, 1);
+    assert_eq!(hosts.find_one_and_replace(stored.clone(), &host).run().unwrap(), Some(host));
+    let host = hosts.find_one_and_delete(stored.clone()).run().unwrap().unwrap();
+    pando.bulk_write([hosts.insert_one_model(&host).unwrap()]).run().unwrap();
+    assert_eq!(raw.find_one(doc! {}).run().unwrap(), Some(stored.clone()));
+    assert_eq!(hosts.find_one(stored).run().unwrap(), Some(host));
+}
+
+#[test]
+fn a_build_of_an_index_has_a_time_limit() {
+    let (pando, cities) = cities();
+    let atlas = pando.database("atlas");
+    atlas.run_command(doc! { "profile": 2 }).run().unwrap();
+    let by = |field: &str| IndexModel::builder().keys(doc! { field: 1 }).build();
+    cities.create_index(by("country")).max_time(Duration::from_secs(60)).run().unwrap();
+    cities.create_indexes([by("people")]).max_time(Duration::from_secs(70)).run().unwrap();
+    let profile = atlas.collection::<Document>("system.profile");
+    let limits = profile.distinct("command.maxTimeMS", doc! { "command.createIndexes": "cities" }).run();
+    assert_eq!(limits.unwrap(), [Bson::Int32(60_000), Bson::Int32(70_000)]);
+}
+
+#[test]
 fn a_failed_insert_names_its_place_beyond_the_first_batch_too() {
     let pando = Pando::open_in_memory().unwrap();
     let notes = pando.database("d").collection::<Document>("notes");

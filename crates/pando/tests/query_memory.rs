@@ -68,3 +68,17 @@ fn the_memory_of_queries_is_a_quarter_of_the_cache_or_what_is_asked_for_within_b
     let in_memory = Options { engine: EngineName::Memory, ..options(None) };
     assert_eq!(figure(&Pando::open_with(folder.path(), &in_memory).unwrap(), "spills"), 0);
 }
+
+#[test]
+fn a_store_in_memory_says_that_disk_use_cannot_help() {
+    let options = Options { engine: EngineName::Memory, ..options(Some(1 << 20)) };
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open_with(folder.path(), &options).unwrap();
+    let documents = pando.database("d").collection::<Document>("c");
+    let of = |at| doc! { "_id": at, "t": "x".repeat(1_000) };
+    documents.insert_many((0..4_000).map(of)).run().unwrap();
+    let sorted = documents.find(doc! {}).sort(doc! { "t": 1, "_id": -1 }).allow_disk_use(true).run();
+    let refused = sorted.map(drop).unwrap_err();
+    assert_eq!(refused.code(), Some(292));
+    assert!(refused.to_string().contains("does not allow disk use or the engine has none"), "{refused}");
+}

@@ -49,6 +49,9 @@ impl StageMemory {
     }
 }
 
+/// What a stage has to do without that keeps to memory.
+pub(crate) const NO_SCRATCH: &str = "scratch files, since it does not allow disk use or the engine has none";
+
 /// The end of the message of a stage that may not use the disk and finds the memory of all queries used up.
 pub(crate) const USED_UP: &str = "the memory of all queries is used up: allow disk use, run fewer queries at once, or raise it (--query-memory, in a program query_memory_bytes)";
 

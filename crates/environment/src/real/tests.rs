@@ -162,3 +162,12 @@ fn temporary_files_leave_some_to_others() {
     }
     assert!(leaves_files(100_000, None));
 }
+
+#[test]
+fn a_folder_that_is_a_link_to_nothing_is_named_so() {
+    let folder = fixture();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("absent"), &link).unwrap();
+    let refused = RealFileSystem.create_dir(&link).unwrap_err().to_string();
+    assert!(refused.contains("symbolic link to a path that does not exist"), "{refused}");
+}

@@ -13,7 +13,7 @@
 use pando_catalog::{QueryAccount, Reservation};
 
 use super::least::{Least, Pushed, Waiting};
-use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP};
+use crate::memory::{DiskUse, MEMORY_BYTES_MAX, NO_SCRATCH, StageMemory, USED_UP};
 use crate::{ErrorCode, QueryError};
 
 /// Fails if the work has to end.
@@ -255,7 +255,7 @@ impl Sorter {
     fn used_up(&self) -> QueryError {
         QueryError::new(
             ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-            format!("Sort did not opt in to external sorting, and {USED_UP}"),
+            format!("The sort cannot use {NO_SCRATCH}, and {USED_UP}"),
         )
     }
 

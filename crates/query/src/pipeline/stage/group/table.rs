@@ -25,7 +25,7 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::accumulator::{Accumulator, not_saved};
 use crate::expression::{Evaluated, Frame};
 use crate::literal::Literal;
-use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP, hold_value};
+use crate::memory::{DiskUse, MEMORY_BYTES_MAX, NO_SCRATCH, StageMemory, USED_UP, hold_value};
 use crate::sort::Check;
 
 /// Groups between two looks at the reservation while the table is emptied.
@@ -232,7 +232,7 @@ impl Table {
         }
         Err(QueryError::new(
             ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-            format!("$group did not allow external sort, and {USED_UP}"),
+            format!("$group cannot use {NO_SCRATCH}, and {USED_UP}"),
         ))
     }
 
