@@ -247,7 +247,7 @@ test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks,
 	cargo test --quiet --package pando-bench-mysql
 
 # The files of tests run side by side, each worker with a server of its own: most tests wait.
-SIDE_BY_SIDE := -n 4 --dist loadfile
+SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
 
 # `make test` has built the programs with the tests, whose features differ from those of the programs alone.
 BUILD_DEV ?= cargo build --package pando-server --package pando-bench

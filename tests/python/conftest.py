@@ -16,6 +16,13 @@ from server_pair import ServerPair
 LACKS = {"lmdb": {"past snapshots", "serializable transactions"}}
 
 
+# Files of few tests that take long, most of it waiting. They come first, lest a run end with waiting for one of them.
+SLOW = (
+    "test_logins.py", "test_x509.py", "test_partial_indexes.py", "test_operations.py", "test_partitions.py", "test_persona.py",
+    "test_kill.py", "test_layouts.py", "test_samples.py", "test_login_storm.py",
+)
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs(ability): the test is of an ability that some engines lack")
 
@@ -27,6 +34,7 @@ def pytest_collection_modifyitems(config, items):
 
     lacking = [item for item in items if is_lacking(item)]
     items[:] = [item for item in items if item not in lacking]
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
     config.hook.pytest_deselected(items=lacking)
 
 

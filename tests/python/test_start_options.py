@@ -184,6 +184,8 @@ def test_a_backup_may_be_asked_for_by_the_machines_own_address(started, tmp_path
     with MongoClient(f"mongodb://{address}:{port}/?directConnection=true", serverSelectionTimeoutMS=20_000) as client:
         client.db.c.insert_one({"_id": 1})
         assert client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))["bytes"] > 0
+    log = server.whole_log()
+    assert f"a backup into {tmp_path}/backup begins" in log and f"the backup into {tmp_path}/backup is whole" in log
 
 
 STAND_IN = pathlib.Path(__file__).parents[2] / "packaging/mongod"

@@ -172,6 +172,8 @@ pub(crate) struct SharedState {
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
     pub started_ms: i64,
+    /// The same moment by the clock that does not jump.
+    started: Monotonic,
     /// The moment since which requests are refused, because the server is about to stop.
     pub stopping_since: OnceLock<Monotonic>,
     /// Requests that were refused since then.
@@ -217,6 +219,7 @@ impl SharedState {
         let reply_timers = Arc::new(ReplyTimers::new(&environment));
         let wait_timers = Arc::new(ReplyTimers::new(&environment));
         let started_ms = environment.clock().wall().millis().cast_signed();
+        let started = environment.clock().monotonic();
         let mut object_id_process = [0; 5];
         environment.random().fill(&mut object_id_process);
         let mut access_seed = [0; 32];
@@ -250,6 +253,7 @@ impl SharedState {
             damage_log: DamageLog::default(),
             commands,
             started_ms,
+            started,
             stopping_since: OnceLock::new(),
             refused_at_stop: AtomicU64::new(0),
             departures: Departures::default(),
@@ -304,6 +308,12 @@ impl SharedState {
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.environment.clock().wall().millis().cast_signed()
+    }
+
+    /// Milliseconds since the start, also where the wall clock was set meanwhile.
+    pub fn uptime_ms(&self) -> i64 {
+        let up = self.environment.clock().monotonic().since(self.started);
+        i64::try_from(up.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The time of the last write, as clients of a replica set see it.

@@ -113,6 +113,11 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::FileTooLarge => {
             "; the file size limit of this process (ulimit -f) is reached: raise it"
         }
+        // Of a file that is read or written it is no error: only threads are refused so.
+        io::ErrorKind::WouldBlock => {
+            "; look at the limits of this user (ulimit -u) and of its control group (TasksMax of a systemd unit, --pids-limit of a \
+             container)"
+        }
         _ if is_out_of_files(error) => {
             "; raise the limit of open files (ulimit -n, LimitNOFILE of a systemd unit), or have fewer connections and large \
              transactions at the same time"

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use audit::WantedTrail;
 use command_handler::CommandHandler;
+use file_limit::FILES_MIN;
 pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
@@ -161,9 +162,18 @@ pub enum ServeError {
     },
     /// The system refuses threads, signals or sockets.
     #[error(
-        "cannot start the server: the system refuses a thread, a signal or a socket; look at the limits of this user (ulimit -a)"
+        "cannot start the server: the system refuses a thread, a signal or a socket; look at the limits of this user (ulimit -a) and \
+         of its control group (TasksMax of a systemd unit, --pids-limit of a container)"
     )]
     Start(#[source] std::io::Error),
+    /// Too few open files for the store and any client.
+    #[error(
+        "the limit of open files is {files}, and the server needs {FILES_MIN}: raise it with ulimit -n, or LimitNOFILE of a systemd unit"
+    )]
+    OpenFiles {
+        /// The limit.
+        files: u64,
+    },
     /// A parameter of the start is refused.
     #[error("--set-parameter: {0}")]
     Parameter(#[from] StartParameterError),
@@ -224,7 +234,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let log = logging::start(configuration);
     log_doubts(configuration);
     let begun = Instant::now();
-    let max_connections = file_limit::raise(configuration.max_connections);
+    let max_connections = file_limit::raise(configuration.max_connections)?;
     let configuration = &Configuration { max_connections, ..configuration.clone() };
     let (tls, encryption) = restrict_process(configuration)?;
     let wanted_trail = audit::wanted(configuration)?;

@@ -40,7 +40,19 @@ pub(crate) fn run(
     let environment = &context.shared.environment;
     let operation = Some(context.operation);
     let request = BackupRequest { environment, folder, since, operation };
-    let report = context.catalog().engine().backup(&request).map_err(|error| refusal(error, folder))?;
+    let (place, began) = (folder.display(), context.shared.uptime_ms());
+    tracing::info!("a backup into {place} begins");
+    let report = context.catalog().engine().backup(&request).map_err(|error| {
+        tracing::warn!(%error, "the backup into {place} has failed");
+        refusal(error, folder)
+    })?;
+    tracing::info!(
+        bytes = report.bytes,
+        moment = report.moment.get(),
+        incremental = report.extent == BackupExtent::Incremental,
+        "the backup into {place} is whole, after {} s",
+        (context.shared.uptime_ms() - began) / 1000
+    );
     reply.append_i64("moment", i64::try_from(report.moment.get()).unwrap_or(i64::MAX));
     reply.append_bool("incremental", report.extent == BackupExtent::Incremental);
     reply.append_i64("bytes", i64::try_from(report.bytes).unwrap_or(i64::MAX));

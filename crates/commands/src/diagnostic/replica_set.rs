@@ -62,7 +62,7 @@ pub(super) fn write_status(context: &Context<'_>, set_name: &str, reply: &mut Do
     member.append_f64("health", 1.0);
     member.append_i32("state", 1);
     member.append_str("stateStr", "PRIMARY");
-    let uptime = now.saturating_sub(context.shared.started_ms) / 1000;
+    let uptime = context.shared.uptime_ms() / 1000;
     member.append_i32("uptime", i32::try_from(uptime).unwrap_or(i32::MAX));
     write_operation_time("optime", operation_time, &mut member);
     member.append_date_time("optimeDate", wall);

@@ -128,8 +128,7 @@ fn write_checkpoints(statistics: &Statistics, reply: &mut DocumentWriter<'_>) {
 
 /// Writes the fields that no request leaves out.
 fn write_identity(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
-    let now = context.shared.now_ms();
-    let up = now.saturating_sub(context.shared.started_ms);
+    let (now, up) = (context.shared.now_ms(), context.shared.uptime_ms());
     reply.append_str("host", &context.shared.machine_name());
     reply.append_str("version", MONGODB_VERSION);
     reply.append_str("process", "pando");

@@ -6,12 +6,21 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tracing::{info, warn};
 
+use super::ServeError;
+
 /// Open files that are kept for the store, its engine and the event loops.
 const RESERVED_FILES: u64 = 256;
 
+/// The fewest open files with which a server starts: some 20 are the engine's and the event loops' own, before
+/// any client. With fewer the connections that the limit leaves room for could not be accepted.
+pub(super) const FILES_MIN: u64 = 64;
+
 /// Raises the limit of this process as far as the system allows. Gives the number of connections that it
 /// leaves room for, `max_connections` at most. Warns where the limit is below that.
-pub(super) fn raise(max_connections: usize) -> usize {
+///
+/// # Errors
+/// It is below [`FILES_MIN`].
+pub(super) fn raise(max_connections: usize) -> Result<usize, ServeError> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let before = limit.current;
@@ -22,7 +31,10 @@ pub(super) fn raise(max_connections: usize) -> usize {
             info!("the limit of open files stays at {shown} ({error})");
         }
     }
-    let Some(files) = limit.current else { return max_connections };
+    let Some(files) = limit.current else { return Ok(max_connections) };
+    if files < FILES_MIN {
+        return Err(ServeError::OpenFiles { files });
+    }
     let room = room_for_connections(files);
     if room < max_connections && usize::try_from(files).is_ok_and(|files| files >= max_connections) {
         info!("the server takes {room} connections at the same time: the limit of open files is {files}");
@@ -33,7 +45,7 @@ pub(super) fn raise(max_connections: usize) -> usize {
              LimitNOFILE of a systemd unit, or lower --max-connections"
         );
     }
-    room.min(max_connections)
+    Ok(room.min(max_connections))
 }
 
 /// The connections that a limit of open files leaves room for. A low limit is shared evenly with the store.

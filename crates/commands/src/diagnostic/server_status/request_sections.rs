@@ -57,7 +57,7 @@ pub(super) fn write_global_lock(context: &Context<'_>, reply: &mut DocumentWrite
             _ => {}
         }
     }
-    let up = context.shared.now_ms().saturating_sub(context.shared.started_ms);
+    let up = context.shared.uptime_ms();
     let mut lock = reply.document("globalLock");
     lock.append_i64("totalTime", up.saturating_mul(1000));
     for (name, requests) in [("currentQueue", waiting), ("activeClients", active)] {
