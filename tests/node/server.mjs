@@ -27,9 +27,18 @@ function connects(port) {
   });
 }
 
+/** The flags of ENGINE; a store in a TiKV cluster is named after the folder. */
+function engineFlags(folder) {
+  const engine = process.env.ENGINE;
+  if (!engine) return [];
+  const keyspace = path.basename(folder).toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+  return ["--engine", engine, ...(engine === "tikv" ? ["--pd", process.env.PANDO_TIKV_PD, "--keyspace", keyspace] : [])];
+}
+
 /** A process that serves a folder on a port, as soon as it accepts connections. */
 async function launch(folder, port, options) {
-  const child = spawn(PANDO, ["serve", "--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...options], {
+  const flags = ["--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...engineFlags(folder), ...options];
+  const child = spawn(PANDO, ["serve", ...flags], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let log = "";

@@ -11,7 +11,7 @@ use super::ServeError;
 /// Open files that are kept for the store, its engine and the event loops.
 const RESERVED_FILES: u64 = 256;
 
-/// The fewest open files with which a server starts: some 20 are the engine's and the event loops' own, before
+/// The fewest open files with which a server starts: some 20 are the engine's and the event loops', before
 /// any client. With fewer the connections that the limit leaves room for could not be accepted.
 pub(super) const FILES_MIN: u64 = 64;
 
