@@ -56,8 +56,8 @@ LEGEND = """- Runs: their number, with the spread of Pando's figure; that of the
   Figures are medians.
 - Ratios (×) are Pando's figure by the peer's, within one round. **missed**: the median misses the target. **not shown**: a round does.
 - "Lowest" rows show the lowest of the peers, and the number of peers.
-- Server rows: `w: 1`, client and server on this machine, caches of equal size. Peers: {peers}, {library}.
-- Engine rows: 2.18 M documents with 3 index entries each, a cache of 64 MiB, a memory cap of 256 MiB, a sync each 100 ms.
+- Server rows: `w: 1`, client and server on this machine, caches of equal size. Peers: {peers}, {library}. MongoDB's option takes caches of 0.25 GB and more; its engine's configuration string sets smaller ones. Rates of inserts end with the last insert (`--settle 0`): work that a server puts off is not in them.
+- Engine rows: 2.18 M documents with 3 index entries each, a cache of 64 MiB, a memory cap of 256 MiB, a sync each 100 ms. The ratio of cold scans of 10 documents follows the device: [other runs](experiments/2026-11-22-six-engines.md) had 0.93 to 2.33.
 """
 
 
@@ -165,7 +165,9 @@ class Promise:
             return ""
         if self.entry.get("lowest"):
             lowest = self.lowest_peer()
-            return f"{TITLES[lowest.split('.')[0]]} {number(self.median(lowest))} (of {len(self.peers())})"
+            count = len(self.peers())
+            of = f"of {count}" if count > 1 else "only peer"
+            return f"{TITLES[lowest.split('.')[0]]} {number(self.median(lowest))} ({of})"
         peer, ratios = self.entry["peer"], f"{join(self.ratios())} ×"
         # A row with several figures has room for the ratios only.
         if len(self.entry["figures"]) > 1:
@@ -366,8 +368,11 @@ def claims_text(promises, results):
     if not rows:
         return "No raw results are there yet: `make measure` writes them.\n"
     claims = table(["Claim", "Pando", "Peer (ratio)", "Command"], rows)
-    notes = [line for promise in claimed for line in textwrap.wrap(promise.words("claim_note"), 118)]
-    return "\n".join([stamp, "", *claims, "", *notes, missed_text(promises)]) + "\n"
+    form = textwrap.TextWrapper(
+        118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
+    notes = [line for promise in claimed for line in form.wrap(promise.words("claim_note"))]
+    return "\n".join([stamp, "", *claims, "", *notes, "", missed_text(promises)]) + "\n"
 
 
 def missed_text(promises):

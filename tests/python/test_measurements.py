@@ -98,7 +98,7 @@ def test_the_lowest_is_that_of_all_peers_that_were_measured():
     results = {"m": result("m", {"betree.mb": [295.0], "rocksdb.mb": [322.0], "redb.mb": [290.0]})}
     entry = {"raw": "m", "figures": ["betree.mb"], "lowest": True}
     found = promise(results, **entry, peers=["rocksdb.mb", "lmdb.mb"])
-    assert (found.target_cell(), found.peer_cell()) == ("lowest", "RocksDB 322 (of 1)")
+    assert (found.target_cell(), found.peer_cell()) == ("lowest", "RocksDB 322 (only peer)")
     found = promise(results, **entry, peers=["rocksdb.mb", "lmdb.mb", "redb.mb"])
     assert (found.target_cell(), found.peer_cell()) == ("**missed**: lowest", "redb 290 (of 2)")
     assert not promise(results, **entry, peers=["lmdb.mb"]).is_measured()
@@ -155,7 +155,7 @@ def test_a_target_that_a_round_misses_is_not_shown():
 def test_a_claim_has_its_condition_below_the_table():
     results = {"m": result("m", {"own": [10.0], "documents": [2_151_000.0]})}
     claimed = promise(results, raw="m", figures=["own"], claim="Inserts", claim_note="Stopped at {documents}.")
-    assert "\n\nStopped at 2.15 M.\n" in page.claims_text([claimed], results)
+    assert "\n\n- Stopped at 2.15 M.\n" in page.claims_text([claimed], results)
 
 
 def test_the_late_rate_is_that_of_the_last_fifth_of_the_whole_seconds():

@@ -101,6 +101,10 @@ pub enum BenchError {
     ServerDied { command: String, status: String, log: String },
     #[error("the server (pid {process}) ended {seconds:.0} s after the clients began: see its log")]
     ServerEnded { process: ProcessId, seconds: f64 },
+    #[error(
+        "the server hangs: after the window {units} units got no reply, and it did not answer a new connection; see its log"
+    )]
+    ServerHangs { units: u64, source: Box<BenchError> },
     #[error("the server did not answer within {seconds} s ({last}): `{command}`; the end of its log:{log}")]
     ServerSlow { command: String, seconds: u64, last: String, log: String },
     #[error(

@@ -1,6 +1,7 @@
 //! Servers that die or are silent, and folders that cannot be written: a clear message, and what was measured
 //! is kept.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -359,6 +360,35 @@ fn a_server_that_stands_still_for_some_seconds_shows_as_a_dip_and_not_as_a_failu
     assert_eq!(intervals.len(), 6);
     assert!(intervals.iter().any(|interval| longest(interval) > 2e6), "{intervals:?}");
     assert!(intervals.iter().any(|interval| longest(interval) < 2e6), "{intervals:?}");
+}
+
+#[test]
+fn a_server_that_hangs_in_the_only_run_is_told_and_its_run_is_kept_as_flagged() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    let mut child = tool()
+        .args(
+            "point --collections 1 --docs 100 --clients 2 --duration 20 --warmup 0 --no-ceiling --load no"
+                .split(' '),
+        )
+        .args(["--uri", &server.uri(), "--out"])
+        .arg(server.out())
+        .spawn()
+        .expect("the tool starts");
+    // The line of progress comes when half of the window is over.
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    said.by_ref().find(|line| line.contains("operations/s")).expect("a line of progress");
+    let stopped = Command::new("kill").args(["-STOP", &server.process_id().to_string()]).status();
+    assert!(stopped.expect("kill is there").success());
+    let told = said.collect::<Vec<_>>().join("\n");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("the server hangs: after the window 2 units got no reply"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("FLAGGED: this is no measurement: 2 operations failed"), "{printed}");
+    assert!(printed.contains("failure: the server hangs"), "{printed}");
+    let run = &server.files("point")[0];
+    assert!(run["flagged"] == true && run["figures"]["operations"].as_u64() > Some(100), "{run}");
 }
 
 #[test]

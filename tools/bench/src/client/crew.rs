@@ -130,10 +130,7 @@ impl Crew {
             sum.over_at = sum.over_at.max(tally.over_at);
             sum.add(tally);
         }
-        if stuck > 0 {
-            let seconds = GRACE.as_secs();
-            sum.fail(format!("{stuck} clients got no reply within {seconds} s after the window"));
-        }
+        sum.fail_unanswered(stuck, GRACE);
         if let Some(schedule) = &self.schedule {
             let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
             let (count, first) = schedule.take_until(end);

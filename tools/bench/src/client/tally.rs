@@ -39,8 +39,10 @@ pub struct Tally {
     interval_s: u32,
     /// Statements that did not find what they asked for.
     pub missed: u64,
-    /// Units that were refused, or answered wrongly.
+    /// Units that were refused, answered wrongly, or not answered.
     pub failed: u64,
+    /// Those of them that had no reply some time after the window: the server may hang.
+    pub unanswered: u64,
     /// Statements that were done once more.
     pub retried: u64,
     /// The first failures' messages, each once.
@@ -147,6 +149,7 @@ impl Tally {
             interval_s: INTERVAL_S,
             missed: 0,
             failed: 0,
+            unanswered: 0,
             retried: 0,
             failures: Vec::new(),
             threads: Vec::new(),
@@ -252,8 +255,18 @@ impl Tally {
         self.keep_failure(message);
     }
 
+    /// So many units had no reply when the grace after the window was over.
+    pub fn fail_unanswered(&mut self, units: usize, grace: Duration) {
+        if units > 0 {
+            self.failed += units as u64;
+            self.unanswered += units as u64;
+            let seconds = grace.as_secs();
+            self.keep_failure(format!("{units} units got no reply within {seconds} s after the window"));
+        }
+    }
+
     /// Keeps a message that is not there yet: one cause mostly makes thousands of equal messages.
-    fn keep_failure(&mut self, message: String) {
+    pub fn keep_failure(&mut self, message: String) {
         if self.failures.len() < FAILURES_KEPT && !self.failures.contains(&message) {
             self.failures.push(message);
         }
@@ -298,6 +311,7 @@ impl Tally {
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(sum, interval)| sum.add(interval));
         self.missed += other.missed;
         self.failed += other.failed;
+        self.unanswered += other.unanswered;
         self.retried += other.retried;
         other.failures.into_iter().for_each(|message| self.keep_failure(message));
         self.threads.extend(other.threads);

@@ -346,11 +346,7 @@ impl Worker {
             self.note_window();
         }
         let undone = self.connections.iter().filter(|connection| connection.state() == State::Waiting);
-        let undone = undone.count();
-        if undone > 0 {
-            let seconds = GRACE.as_secs();
-            self.tally.fail(format!("{undone} units got no reply within {seconds} s after the window"));
-        }
+        self.tally.fail_unanswered(undone.count(), GRACE);
         Ok(self.tally)
     }
 

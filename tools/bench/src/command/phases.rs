@@ -172,7 +172,8 @@ fn one_run(
     let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
     let status = status::changed_between(&statuses);
-    let is_there = measured.server_end.is_none();
+    let lost = lost_server(found, &measured);
+    let is_there = lost.is_none();
     let settled = if is_there { settled(workload, found)? } else { None };
     let (sizes, mut sizes_written) = (Some(sizes_of(found, &workload.databases())), None);
     if options.server.force_checkpoint && is_there {
@@ -180,7 +181,7 @@ fn one_run(
         state.push(format!("another one was forced after it ({seconds:.2} s)"));
         sizes_written = Some(sizes_of(found, &workload.databases()));
     }
-    let (findings, lost) = verified(workload, found, &mut measured);
+    let (findings, lost) = verified(workload, found, &mut measured, lost);
     let why = Why { profile, status, status_span: StatusSpan::Window, sizes, sizes_written };
     let facts = RunFacts {
         workload: workload.name().to_owned(),
@@ -232,21 +233,43 @@ fn warm_up(workload: &dyn Workload, target: &Target, plan: Plan) -> Result<(), B
     Ok(())
 }
 
-/// Verifies the data. A server that has ended or does not answer any more is a failure of the run, which
-/// keeps its file and its figures. It is an error, too: no further run can be made.
+/// Whether the server has ended or hangs. A server hangs if it left units without a reply and does not answer
+/// a greeting either; one that answers was only slow, and its run is flagged.
+fn lost_server(found: &Found, measured: &Measured) -> Option<BenchError> {
+    if let Some(ServerEnd { process, seconds }) = measured.server_end {
+        return Some(BenchError::ServerEnded { process, seconds });
+    }
+    // An engine in this process has no greeting, and a call into it might never come back.
+    let is_embedded = matches!(found.target.address().place(), Place::Embedded(_));
+    let units = measured.tally.unanswered;
+    if units == 0 || is_embedded {
+        return None;
+    }
+    let source = Box::new(found.server.facts().err()?);
+    Some(BenchError::ServerHangs { units, source })
+}
+
+/// Verifies the data, unless the server is lost. A server that has ended or does not answer any more is a
+/// failure of the run, which keeps its file and its figures. It is an error, too: no further run can be made.
 fn verified(
     workload: &dyn Workload,
     found: &Found,
     measured: &mut Measured,
+    lost: Option<BenchError>,
 ) -> (Vec<Finding>, Option<BenchError>) {
-    let (when, error) = match measured.server_end {
-        Some(ServerEnd { process, seconds }) => ("", BenchError::ServerEnded { process, seconds }),
+    let (when, error) = match lost {
+        Some(error) => ("", error),
         None => match workload.verify(&found.target) {
             Ok(findings) => return (findings, None),
             Err(error) => ("the data could not be verified: ", error),
         },
     };
-    measured.tally.fail(format!("{when}{error}"));
+    let message = format!("{when}{error}");
+    match error {
+        // Its units have been counted as failures already.
+        BenchError::ServerHangs { .. } => measured.tally.keep_failure(message),
+        _ => measured.tally.fail(message),
+    }
     (Vec::new(), Some(error))
 }
 

@@ -318,6 +318,8 @@ impl Costs {
         let each = |sum: f64| sum / parts;
         let disk = usage.and_then(|usage| Some(&usage.disk.as_ref()?.counts));
         let server = usage.and_then(|usage| usage.server.as_ref());
+        // The kernel counts ticks. Less than one is not measured, and is not zero either.
+        let with_cpu = server.filter(|server| server.cpu_us() > 0.0);
         let threads = &measured.tally.threads;
         // An engine in this process has no threads of a client that would be apart.
         let of_threads =
@@ -330,8 +332,8 @@ impl Costs {
             server_switches: server.map(|server| each(server.switches as f64)),
             client_switches: of_threads(|thread| thread.switches as f64),
             machine_switches: usage.map(|usage| each(usage.machine_switches as f64)),
-            server_cpu_us: server.map(|server| each(server.cpu_us())),
-            server_user_us: server.map(|server| each(server.user_us)),
+            server_cpu_us: with_cpu.map(|server| each(server.cpu_us())),
+            server_user_us: with_cpu.map(|server| each(server.user_us)),
             client_cpu_us: of_threads(|thread| thread.cpu_us),
             server_major_faults: server.map(|server| each(server.major_faults as f64)),
         }
@@ -411,6 +413,17 @@ pub(crate) mod tests {
         assert_eq!(figures.client_share(), Some(0.25));
         assert_eq!(figures.pressure.and_then(|pressure| pressure.io), Some(0.5));
         assert_eq!(figures.timeline[0].disk_reads, Some(5));
+    }
+
+    #[test]
+    fn cpu_below_a_tick_of_the_kernels_clock_is_not_counted_rather_than_zero() {
+        let mut usage = usage();
+        let server = usage.server.as_mut().expect("there is a server");
+        (server.user_us, server.system_us) = (0.0, 0.0);
+        let figures = Figures::new(&measured(tally(10), Some(usage)), &[]);
+        assert_eq!((figures.per_operation.server_cpu_us, figures.per_second.server_user_us), (None, None));
+        assert_eq!(figures.per_operation.server_switches, Some(3.0), "the rest is counted");
+        assert_eq!(figures.client_share(), None, "a share of an unknown time");
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstanc
             share * 100.0
         ));
     }
+    warnings.extend(of_server_cpu(figures));
     let busy = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX);
     // Clients that ended before the window opened leave a window without a length, and so without a share.
     if let Some(busy) = busy.filter(|_| figures.operations > 0) {
@@ -106,6 +107,15 @@ fn of_readahead(circumstances: &Circumstances) -> Option<String> {
          see --readahead-sweep",
         mapped.mapped_bytes as f64 / 1e6
     ))
+}
+
+/// A short run, or one that asks little of the server, has no CPU time of it that could be shown or compared.
+fn of_server_cpu(figures: &Figures) -> Option<String> {
+    let is_counted = figures.server_resident_bytes.is_some() && figures.operations > 0;
+    (is_counted && figures.per_operation.server_cpu_us.is_none()).then(|| {
+        "the server took less CPU than a tick of the kernel's clock (10 ms): its CPU is not known, measure more operations"
+            .to_owned()
+    })
 }
 
 /// Seconds of a steady run differ little.
@@ -258,6 +268,16 @@ mod tests {
             warnings(&figures(|_| {}), &facts(Some(1.5), Pace::Closed), &circumstances())[0]
                 .contains("ceiling")
         );
+    }
+
+    #[test]
+    fn cpu_of_the_server_below_a_tick_is_told_and_says_nothing_of_the_clients_share() {
+        let mut usage = super::super::figures::tests::usage();
+        let server = usage.server.as_mut().expect("there is a server");
+        (server.user_us, server.system_us) = (0.0, 0.0);
+        let figures = Figures::new(&measured(tally(2), Some(usage)), &[]);
+        let told = warnings(&figures, &facts(None, Pace::Closed), &circumstances());
+        assert!(told.len() == 1 && told[0].contains("less CPU than a tick"), "{told:?}");
     }
 
     #[test]

@@ -232,6 +232,14 @@ impl Suite {
                     server.name
                 ));
             }
+            let is_loaded_apart = server.is_embedded() && run.workload != "iibench";
+            if server.keeps_nothing() && (run.state == State::Cold || is_loaded_apart) {
+                return Err(format!(
+                    "server `{}` has the engine memory, whose data is gone before the run: let `pando serve` run it, in \
+                     the state fresh or warm",
+                    server.name
+                ));
+            }
             if !server.is_somebody_elses() && run.workload == "iibench" && run.state != State::Fresh {
                 return Err("iibench begins with an empty collection: its state is fresh".to_owned());
             }
@@ -243,6 +251,14 @@ impl Suite {
 impl ServerEntry {
     pub fn is_embedded(&self) -> bool {
         self.uri.starts_with(crate::client::EMBEDDED_SCHEME)
+    }
+
+    /// Whether its data is gone when it ends, so that it cannot be loaded and then started anew.
+    fn keeps_nothing(&self) -> bool {
+        let words: Vec<&str> = self.start.iter().flat_map(|start| start.split_whitespace()).collect();
+        words.contains(&"--engine=memory")
+            || words.windows(2).any(|pair| pair == ["--engine", "memory"])
+            || self.uri.strip_prefix(crate::client::EMBEDDED_SCHEME) == Some("memory")
     }
 
     /// A text of this server with its words replaced; `key` is where it stands.
@@ -289,6 +305,9 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
         }
     }
     check_words(server)?;
+    if server.keeps_nothing() && server.load_cache.is_some() {
+        return Err("the engine memory loses its data with each start: it has no load_cache".to_owned());
+    }
     if is_embedded && server.load_cache.is_some() {
         return Err("an engine in this process is opened with one cache: it has no load_cache".to_owned());
     }
@@ -446,6 +465,12 @@ mod tests {
             ("engine =", "stop = \"halt {prot}\"\nengine =", "stop: `{prot}` stands"),
             ("{port}", "{prt}", "uri: `{prt}` stands"),
             ("about =", "post = \"Z\"\nabout =", "`Z` is no post: A, B, C, D, E"),
+            ("serve --data", "serve --engine memory --data", "server `one` has the engine memory"),
+            (
+                "start = \"pando serve",
+                "load_cache = { mb = 9 }\nstart = \"pando serve --engine=memory",
+                "has no load_cache",
+            ),
             ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
             ("clients = [1, 8]", "clients = [1]\ncaches = [\"65 MB\"]", "no server has a cache `65 MB`"),
         ] {
