@@ -155,3 +155,27 @@ def test_operations_take_the_requests_that_the_documentation_says(tmp_path):
     print_rows("two servers", found)
     # A transaction reads the record of its session at a timestamp of its own.
     check(found, more_timestamps=1, more_gets=1)
+
+
+def test_updates_and_deletes_of_many_documents_read_them_with_few_requests(tmp_path):
+    alone = Alone(tmp_path)
+    shop = alone.servers[0].client().shop
+    shop.c.insert_many([{"_id": number, "n": 0} for number in range(12_000)])
+
+    def in_transaction(change):
+        with shop.client.start_session() as session, session.start_transaction():
+            change(session)
+
+    for change in (
+        lambda session: shop.c.update_many({"_id": {"$lt": 5_000}}, {"$inc": {"n": 1}}, session=session),
+        lambda session: shop.c.delete_many({"_id": {"$lt": 2_000}}, session=session),
+        # More than one transaction of a statement takes: it is carried out in steps.
+        lambda session: None if session else shop.c.update_many({"n": {"$gte": 0}}, {"$inc": {"n": 1}}),
+    ):
+        for run in (in_transaction, lambda change: change(None)):
+            before = counts(shop.client)
+            run(change)
+            found = difference(before, counts(shop.client))
+            assert found["kv_get"] + found["kv_batch_get"] < 60, found
+    assert shop.c.count_documents({}) == 10_000 and shop.c.count_documents({"n": 3}) == 3_000
+    end(alone)

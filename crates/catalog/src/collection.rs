@@ -365,6 +365,20 @@ impl Collection {
         transaction.get(self.parts.primary.id, key, blocking)
     }
 
+    /// Tells the engine that the documents of these primary keys are about to be fetched, a thousand at most. One
+    /// that sends each request over a network reads them at once, and keeps them until it is told of others.
+    pub fn expect_fetches(
+        &self,
+        transaction: &dyn Transaction,
+        keys: &[Vec<u8>],
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        match keys.len() {
+            0 | 1 => Ok(()),
+            _ => transaction.expect_gets(self.parts.primary.id, &mut keys.iter().cloned(), blocking),
+        }
+    }
+
     /// Bytes on the device. May read.
     pub fn storage_size(&self) -> Result<StorageSize, StorageError> {
         let bytes = self.store.engine.bytes_on_disk_of(&self.sized_trees())?;

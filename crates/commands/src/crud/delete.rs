@@ -8,6 +8,7 @@ use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawVal
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
+use super::fetch_ahead::FetchAhead;
 use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::selection::{self, Selection};
 use super::series_change;
@@ -261,14 +262,16 @@ impl<'a> Statement for DeleteParts<'a> {
         let Some(keys) = keys else { return large(selection, Way::Steps) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::of(context);
-        for key in keys {
+        let mut documents = FetchAhead::new(&keys);
+        for (place, key) in keys.iter().enumerate() {
             context.check()?;
             if meter.is_full(transaction) {
                 return large(selection, Way::Steps);
             }
-            let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
+            let old = documents.fetch(place, collection, &**transaction, context.blocking)?;
+            let Some(old) = old else { continue };
             meter.add(&old);
-            delete_one(context, collection, transaction, &key, &old)?;
+            delete_one(context, collection, transaction, key, &old)?;
             outcome.documents += self.counted.number_in(RawDocument::from_bytes(&old)?)?;
         }
         Ok(StatementRun::Done(outcome))

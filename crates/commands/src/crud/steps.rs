@@ -20,6 +20,7 @@ use std::sync::Arc;
 use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::RawDocument;
 
+use super::fetch_ahead::FetchAhead;
 use super::insert::ends_transaction;
 use super::selection::{KeyScan, Selection};
 use crate::context::Context;
@@ -139,13 +140,14 @@ fn take_step<T: Default>(
     let transaction = work.writer();
     let mut meter = Meter::default();
     let mut step = Step { keys: 0, gone: 0, noted: T::default(), failure: None };
-    for key in keys {
+    let mut documents = FetchAhead::new(keys);
+    for (place, key) in keys.iter().enumerate() {
         if meter.is_full(transaction) {
             break;
         }
         context.check()?;
         step.keys += 1;
-        let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else {
+        let Some(old) = documents.fetch(place, collection, &**transaction, context.blocking)? else {
             step.gone += 1;
             continue;
         };

@@ -18,6 +18,7 @@ use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::blind_update::Blindness;
+use super::fetch_ahead::FetchAhead;
 use super::keyed_update::KeyedUpdate;
 use super::selection::{self, Selection};
 use super::steps::{Meter, Written, documents_max, in_steps};
@@ -201,14 +202,16 @@ impl<'a> UpdateStatement<'a> {
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::of(context);
-        for key in keys {
+        let mut documents = FetchAhead::new(&keys);
+        for (place, key) in keys.iter().enumerate() {
             context.check()?;
             if meter.is_full(transaction) {
                 return Ok(None);
             }
-            let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
+            let old = documents.fetch(place, collection, &**transaction, context.blocking)?;
+            let Some(old) = old else { continue };
             meter.add(&old);
-            let written = self.change(context, collection, transaction, &key, old, &mut outcome)?;
+            let written = self.change(context, collection, transaction, key, old, &mut outcome)?;
             meter.add_written(written);
         }
         if outcome.matched == 0 && self.upsert == Upsert::Yes {
