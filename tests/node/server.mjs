@@ -27,18 +27,19 @@ function connects(port) {
   });
 }
 
-/** The flags of ENGINE; a store in a TiKV cluster is named after the folder. */
-function engineFlags(folder) {
+/** The flags of ENGINE; a store in a TiKV cluster is named after the folder. `tikv-pair` is two servers of one store. */
+function engineFlags(folder, isOneOfTwo) {
   const engine = process.env.ENGINE;
   if (!engine) return [];
+  if (!engine.startsWith("tikv")) return ["--engine", engine];
   const keyspace = path.basename(folder).toLowerCase().replaceAll(/[^a-z0-9]/g, "");
-  return ["--engine", engine, ...(engine === "tikv" ? ["--pd", process.env.PANDO_TIKV_PD, "--keyspace", keyspace] : [])];
+  const several = isOneOfTwo ? ["--engine-option", "servers=several"] : [];
+  return ["--engine", "tikv", "--pd", process.env.PANDO_TIKV_PD, "--keyspace", keyspace, ...several];
 }
 
 /** A process that serves a folder on a port, as soon as it accepts connections. */
-async function launch(folder, port, options) {
-  const flags = ["--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...engineFlags(folder), ...options];
-  const child = spawn(PANDO, ["serve", ...flags], {
+async function launch(data, port, flags) {
+  const child = spawn(PANDO, ["serve", "--data", data, "--listen", `127.0.0.1:${port}`, ...flags], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let log = "";
@@ -59,19 +60,26 @@ async function launch(folder, port, options) {
 
 export async function startServer(...options) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "pando-node-"));
-  const port = await freePort();
-  let child = await launch(folder, port, options);
+  // Two servers that each call themselves the primary of a set are none for a driver.
+  const isPair = process.env.ENGINE === "tikv-pair" && !options.includes("--persona");
+  const flags = [...engineFlags(folder, isPair), ...options];
+  const places = [{ data: path.join(folder, "data"), port: await freePort() }];
+  if (isPair) places.push({ data: path.join(folder, "other"), port: await freePort() });
+  const launchAll = () => Promise.all(places.map(({ data, port }) => launch(data, port, flags)));
+  const terminateAll = (children) => Promise.all(children.map((child) => child.terminate()));
+  let children = await launchAll();
+  const addresses = places.map(({ port }) => `127.0.0.1:${port}`).join(",");
   return {
-    port,
-    uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
+    port: places[0].port,
+    uri: `mongodb://${addresses}/${isPair ? "" : "?directConnection=true"}`,
     /** Stops it cleanly, and starts it on the same port again. */
     async restart() {
-      await child.terminate();
-      child = await launch(folder, port, options);
+      await terminateAll(children);
+      children = await launchAll();
     },
     async stop() {
       try {
-        await child.terminate();
+        await terminateAll(children);
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }

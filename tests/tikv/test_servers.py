@@ -18,7 +18,7 @@ import uuid
 import pytest
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
-from pymongo import MongoClient, WriteConcern
+from pymongo import MongoClient, UpdateOne, WriteConcern
 from pymongo.errors import AutoReconnect, DuplicateKeyError, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Secondary
@@ -447,6 +447,26 @@ def test_a_client_of_both_servers_finds_a_collection_that_it_has_just_made(pair)
             collection.insert_one({"_id": 1, "n": 0})
             assert collection.find_one() == {"_id": 1, "n": 0}, number
             assert collection.update_one({"_id": 1}, {"$inc": {"n": 1}}).matched_count == 1, number
+
+
+def test_a_client_of_one_server_finds_what_a_client_of_the_other_has_just_made(pair):
+    # The times that a driver sends lead to no look here: neither client has seen those of the other.
+    first, second = pair.clients()
+    for number in range(40):
+        name = f"fresh{number}"
+        first.test[name].insert_one({"_id": 1, "n": 0})
+        step = number % 4
+        if step == 0:
+            assert second.test[name].update_one({"_id": 1}, {"$inc": {"n": 1}}).matched_count == 1, number
+        elif step == 1:
+            assert second.test[name].delete_many({}).deleted_count == 1, number
+        elif step == 2:
+            assert name in second.test.list_collection_names(), number
+        else:
+            models = [UpdateOne({"_id": 1}, {"$inc": {"n": 1}}, namespace=f"test.{name}")]
+            assert second.bulk_write(models).matched_count == 1, number
+        first[f"{name}-database"].c.insert_one({})
+        assert f"{name}-database" in second.list_database_names(), number
 
 
 def test_stages_find_a_collection_that_the_client_has_just_made_at_the_other_server(pair):

@@ -365,8 +365,9 @@ impl Collection {
         transaction.get(self.parts.primary.id, key, blocking)
     }
 
-    /// Tells the engine that the documents of these primary keys are about to be fetched, a thousand at most. One
-    /// that sends each request over a network reads them at once, and keeps them until it is told of others.
+    /// Tells the engine that the documents of these primary keys are about to be fetched, a thousand at most.
+    /// An engine that sends each request over a network reads them at once, and keeps them until it is told
+    /// of others.
     pub fn expect_fetches(
         &self,
         transaction: &dyn Transaction,

@@ -395,7 +395,7 @@ impl Commands {
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
-        self.meet_times(&checked, CommandReads { database, collection, body: request.body }, attempt)?;
+        self.meet_times(&checked, CommandReads { database, collection, request }, attempt)?;
         let addressed = Addressed { database, session, concern, read: checked.read };
         let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,

@@ -24,7 +24,7 @@ pub(crate) use write_concern::{Promise, WriteConcern, write_concern_error};
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pando_document::{RawBinary, RawDocument, RawValue, Timestamp};
+use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
 use crate::session_id::{SessionId, SessionOwner};
@@ -111,7 +111,6 @@ pub(crate) struct GenericArguments<'a> {
     /// The write concern of a request that names none.
     pub default_concern: WriteConcern,
     time_limit: Option<RawValue<'a>>,
-    cluster_time: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
     read_preference: Option<RawValue<'a>>,
@@ -125,21 +124,10 @@ pub(crate) struct GenericArguments<'a> {
 
 /// The generic fields of a request, checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CheckedArguments<'a> {
+pub(crate) struct CheckedArguments {
     pub concern: WriteConcern,
     pub participation: Participation,
     pub read: ReadConcern,
-    cluster_time: Option<RawValue<'a>>,
-}
-
-impl CheckedArguments<'_> {
-    /// The latest time that the client has seen from any server. One that makes no sense is passed over.
-    pub fn seen_time(&self) -> Option<Timestamp> {
-        match self.cluster_time?.as_document()?.get("clusterTime") {
-            Ok(Some(RawValue::Timestamp(time))) => Some(time),
-            _ => None,
-        }
-    }
 }
 
 impl<'a> GenericArguments<'a> {
@@ -154,7 +142,6 @@ impl<'a> GenericArguments<'a> {
             cluster_times: ClusterTimes::Unknown,
             default_concern: WriteConcern::DEFAULT,
             time_limit: None,
-            cluster_time: None,
             read_concern: None,
             write_concern: None,
             read_preference: None,
@@ -171,7 +158,8 @@ impl<'a> GenericArguments<'a> {
             match name {
                 "$db" => database = Some(value),
                 "maxTimeMS" => generic.time_limit = Some(value),
-                "$clusterTime" => generic.cluster_time = Some(value),
+                // Each statement reads at a new moment, or at the one that its read concern names.
+                "$clusterTime" => {}
                 "readConcern" => generic.read_concern = Some(value),
                 "writeConcern" => generic.write_concern = Some(value),
                 "$readPreference" => {
@@ -225,7 +213,7 @@ impl<'a> GenericArguments<'a> {
         command: &'static str,
         collection: &str,
         support: &GenericSupport,
-    ) -> Result<CheckedArguments<'a>, CommandError> {
+    ) -> Result<CheckedArguments, CommandError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -250,7 +238,7 @@ impl<'a> GenericArguments<'a> {
             read.recency = Recency::of(&read, self.read_preference.and_then(|given| given.as_document()));
         }
         let concern = self.checked_write_concern(support, participation)?;
-        Ok(CheckedArguments { concern, participation, read, cluster_time: self.cluster_time })
+        Ok(CheckedArguments { concern, participation, read })
     }
 
     fn checked_write_concern(

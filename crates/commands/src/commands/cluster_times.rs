@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{BlockingMode, Catalog, ReadClaiming};
-use pando_document::{DocumentWriter, RawDocument, RawValue, Timestamp};
+use pando_document::{DocumentWriter, RawValue, Timestamp};
 
 use super::Commands;
 use crate::cluster_clock::{self, moment_of};
@@ -20,8 +20,8 @@ use crate::{CommandError, ErrorCode, Request};
 pub(super) struct CommandReads<'r> {
     pub database: &'r str,
     pub collection: &'r str,
-    /// The command, whose pipeline may name other collections.
-    pub body: &'r RawDocument,
+    /// The request, which may name other collections.
+    pub request: &'r Request<'r>,
 }
 
 impl Commands {
@@ -133,7 +133,7 @@ impl Commands {
     /// lie in no future.
     pub(super) fn meet_times(
         &self,
-        arguments: &CheckedArguments<'_>,
+        arguments: &CheckedArguments,
         reads: CommandReads<'_>,
         attempt: Attempt<'_>,
     ) -> Result<(), CommandError> {
@@ -147,31 +147,36 @@ impl Commands {
     /// the client has seen. Documents need no such care, because each statement begins at a new moment of the
     /// shared clock.
     ///
-    /// A read concern names the time of what the client wants to see. The time that a driver has seen from
-    /// any server comes with each request, and would cost each one a look. So it counts only where the
-    /// collection, or one that a stage names, is not known here. What known views refer to is not looked at.
+    /// A read concern names the time of what the client wants to see. A collection that is not known here, be
+    /// it one that a stage names, may be new whatever times the client names: some drivers send each server
+    /// only its own times. So each such request looks, as those do that list names. What known views refer to
+    /// is not looked at.
     #[cold]
     fn catch_up_with(
         &self,
-        arguments: &CheckedArguments<'_>,
-        CommandReads { database, collection, body }: CommandReads<'_>,
+        arguments: &CheckedArguments,
+        CommandReads { database, collection, request }: CommandReads<'_>,
         attempt: Attempt<'_>,
     ) -> Result<(), CommandError> {
         let catalog = &self.shared.catalog;
         let is_ahead = |time: &Timestamp| catalog.is_behind(moment_of(*time));
-        let is_unknown = || {
+        let is_known = |database: &str, name: &str| {
+            name.is_empty()
+                || matches!(database, "admin" | "config" | "local")
+                || catalog.collection(database, name).is_some()
+        };
+        let names_unknown = || {
             let mut named = vec![collection.to_owned()];
-            if let Ok(Some(RawValue::Array(stages))) = body.get("pipeline") {
+            if let Ok(Some(RawValue::Array(stages))) = request.body.get("pipeline") {
                 // A pipeline that makes no sense is refused where it is parsed.
                 let _refused_later = add_references(stages, &mut named);
             }
-            let is_of_users = !matches!(database, "admin" | "config" | "local");
-            is_of_users
-                && named.iter().any(|name| !name.is_empty() && catalog.collection(database, name).is_none())
+            named.iter().any(|name| !is_known(database, name))
+                || namespaces_of_bulk_write(request).any(|(database, name)| !is_known(database, name))
         };
         let ReadConcern { at, after, .. } = arguments.read;
-        let is_behind = at.max(after).as_ref().is_some_and(is_ahead)
-            || arguments.seen_time().as_ref().is_some_and(is_ahead) && is_unknown();
+        let is_behind =
+            at.max(after).as_ref().is_some_and(is_ahead) || lists_names(request) || names_unknown();
         match attempt.blocking {
             _ if !is_behind => Ok(()),
             BlockingMode::CachedOnly => Err(CommandError::WouldBlock(None)),
@@ -220,6 +225,22 @@ impl Commands {
             cluster_clock::write_times(clock.now(self.shared.now_ms()), reply);
         }
     }
+}
+
+/// Whether a command lists databases or collections.
+fn lists_names(request: &Request<'_>) -> bool {
+    matches!(request.command(), Ok(("listDatabases" | "listCollections", _)))
+}
+
+/// The databases and collections of the command `bulkWrite`; one that makes no sense is refused where it is
+/// parsed.
+fn namespaces_of_bulk_write<'r>(request: &Request<'r>) -> impl Iterator<Item = (&'r str, &'r str)> {
+    let listed = match request.command() {
+        Ok(("bulkWrite", _)) => request.documents_beside("bulkWrite", "nsInfo", &["ops", "nsInfo"]),
+        _ => Ok(None),
+    };
+    let entries = listed.ok().flatten().unwrap_or_default();
+    entries.into_iter().filter_map(|entry| entry.get("ns").ok()??.as_str()?.split_once('.'))
 }
 
 /// Refuses serializable transactions where the engine has none.

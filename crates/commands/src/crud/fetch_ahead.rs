@@ -1,8 +1,8 @@
 //! The documents of many keys, which an engine behind a network reads with few requests.
 //!
-//! A statement that writes reads its documents one by one. Before each part of its keys it tells the engine of
-//! them all, which may [read them at once](Collection::expect_fetches). The first part is short. Each later one
-//! has some [`PART_BYTES`] by the documents so far, since the engine keeps a part until the next one.
+//! A statement that writes reads its documents one by one. Before each part of its keys it tells the engine
+//! of them all, which may [read them at once](Collection::expect_fetches). The first part is short. Each
+//! later one has some [`PART_BYTES`] by the documents so far, since the engine keeps a part until the next.
 
 use pando_catalog::{BlockingMode, Bytes, Collection, StorageError, Transaction};
 
