@@ -225,6 +225,21 @@ test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cl
 	cargo build --package pando-server --features pando-server/engine-tikv
 	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/python/test_blind_updates.py tests/tikv
 
+# A node of the tests maps more files with each tree, up to the kernel's limit of maps: each part has a cluster of its own.
+.PHONY: test-tikv-clients
+test-tikv-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo's and Node's whole files over a TiKV cluster, with one server of a store and with two; two hours (ENGINES=tikv; needs Go)
+	@$(CC_CHECK)
+	cargo build --package pando-server --features pando-server/engine-tikv
+	failed=""
+	for engine in $(or $(ENGINES),tikv tikv-pair); do
+		for part in '[a-b]' '[c-d]' '[e-h]' '[i-l]' '[m-p]' '[q-s]' '[t-z]'; do
+			$(BEGIN_TIKV_CLUSTER)
+			ENGINES=$$engine PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q -n 2 --dist loadfile tests/python/test_$$part*.py -k tikv || failed="$$failed $$engine:$$part"
+		done
+		(cd $(NODE_TESTS) && ENGINE=$$engine PANDO="$(PANDO_DEV)" PACKAGING="$(CURDIR)/packaging" node --test) || failed="$$failed $$engine:node"
+	done
+	[ -z "$$failed" ] || { echo "failed:$$failed; the lines above say where"; exit 1; }
+
 .PHONY: test-tikv-conformance
 test-tikv-conformance: ## The tests of the engine tikv, the conformance suite among them, over a cluster of three nodes (needs Go)
 	@$(CC_CHECK)
