@@ -262,14 +262,16 @@ test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks,
 	cargo test --quiet --package pando-bench-mysql
 
 # The files of tests run side by side, each worker with a server of its own: most tests wait.
-SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := -n 4 --dist loadfile
+# In the order of tests/python/conftest.py, which puts slow files first; without it those of few tests come last.
+SLOW_FIRST := --no-loadscope-reorder
 
 # `make test` has built the programs with the tests, whose features differ from those of the programs alone.
 BUILD_DEV ?= cargo build --package pando-server --package pando-bench
 .PHONY: test-clients
 test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and new, the Node driver, mongosh and the Rust driver against a real server; 50 histories
 	$(BUILD_DEV)
-	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/python
+	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) $(SLOW_FIRST) tests/python
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" $(PYTHON) -m pytest -q tests/legacy -k pymongo_3
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/histories
 	PANDO="$(PANDO_DEV)" $(PYTHON) tests/histories/histories.py --runs 50 --seconds 0.5 --kill sometimes --break sometimes --build sometimes --out "$(TARGET)/histories"
