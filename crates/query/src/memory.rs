@@ -49,7 +49,7 @@ impl StageMemory {
     }
 }
 
-/// What a stage has to do without that keeps to memory.
+/// What a stage that keeps to memory cannot use, and why.
 pub(crate) const NO_SCRATCH: &str = "scratch files, since it does not allow disk use or the engine has none";
 
 /// The end of the message of a stage that may not use the disk and finds the memory of all queries used up.
