@@ -342,6 +342,21 @@ def running_commit(client, database):
 
 
 def test_a_commit_is_listed_with_its_progress_and_killed(mine, db, client):
+    # On a busy machine a commit may end between the look at it and the kill.
+    for _ in range(4):
+        found, told = killed_commit(mine, db, client)
+        assert found["progress"]["total"] == 80_000 and 0 <= found["progress"]["done"] <= 80_000, found
+        assert found["msg"].startswith("load: ") and found["op"] == "command"
+        assert db.list_collection_names() == [] and is_released(client)
+        # The duplicate is found by the last index.
+        if told.code != 11000:
+            break
+    assert told.code == 11601, told
+    refused(mine.command, "commitLoad", code=125)
+
+
+def killed_commit(mine, db, client):
+    """A commit as currentOp has listed it, and the error with which it ended after it was to be killed."""
     begin(mine)
     for _ in range(8):
         mine.c.insert_many([{"a": n % 13, "u": None} for n in range(10_000)])
@@ -358,12 +373,7 @@ def test_a_commit_is_listed_with_its_progress_and_killed(mine, db, client):
     found = running_commit(client, db.name)
     client.admin.command("killOp", op=found["opid"])
     thread.join()
-    assert found["progress"]["total"] == 80_000 and 0 <= found["progress"]["done"] <= 80_000, found
-    assert found["msg"].startswith("load: ") and found["op"] == "command"
-    # The duplicate would have been found by the last index.
-    assert getattr(told[0], "code", None) == 11601, told
-    assert db.list_collection_names() == [] and is_released(client)
-    refused(mine.command, "commitLoad", code=125)
+    return found, told[0]
 
 
 def test_a_time_limit_ends_the_load(mine, db, client):

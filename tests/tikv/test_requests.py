@@ -179,3 +179,37 @@ def test_updates_and_deletes_of_many_documents_read_them_with_few_requests(tmp_p
             assert found["kv_get"] + found["kv_batch_get"] < 60, found
     assert shop.c.count_documents({}) == 10_000 and shop.c.count_documents({"n": 3}) == 3_000
     end(alone)
+
+
+def test_finds_by_an_index_read_many_documents_with_few_requests(tmp_path):
+    alone = Alone(tmp_path)
+    shop = alone.servers[0].client().shop
+    shop.c.create_index("n")
+    shop.c.insert_many([{"_id": number, "n": number * 7919 % 10_007, "odd": number % 2} for number in range(5_000)])
+    shop.other.insert_many([{"_id": number, "of": number * 3} for number in range(1_600)])
+    ids = list(range(0, 5_000, 10))
+    by_id = [{"$lookup": {"from": "c", "localField": "of", "foreignField": "_id", "as": "c"}}]
+    by_index = [{"$limit": 300}, {"$lookup": {"from": "c", "localField": "of", "foreignField": "n", "as": "c"}}]
+    # The operation, what it gives, and the gets it may send.
+    for read, wanted, most in (
+        (lambda: shop.c.find({"n": {"$gte": 0}}).hint({"n": 1}), 5_000, 10),
+        (lambda: shop.c.find({}).sort("n", -1), 5_000, 10),
+        (lambda: shop.c.find({"n": {"$gte": 0}, "odd": 1}).sort("n", 1), 2_500, 10),
+        (lambda: shop.c.find({"n": {"$gte": 0}}).sort("n", 1).limit(100), 100, 3),
+        (lambda: shop.c.find({"_id": {"$in": ids}}), 500, 10),
+        (lambda: shop.c.aggregate([{"$match": {"n": {"$gte": 0}, "odd": 1}}], hint={"n": 1}), 2_500, 10),
+        (lambda: shop.c.find({"n": {"$gte": 0}}).sort("n", 1).limit(1), 1, 1),
+        (lambda: shop.other.aggregate(by_id), 1_600, 20),
+        (lambda: shop.other.aggregate(by_index), 300, 20),
+    ):
+        before = counts(shop.client)
+        found = list(read())
+        sent = difference(before, counts(shop.client))
+        assert len(found) == wanted and sent["kv_get"] + sent["kv_batch_get"] <= most, sent
+        print(len(found), sent)
+    values = [document["n"] for document in shop.c.find({}).sort("n", 1)]
+    assert values == sorted(values) and len(values) == 5_000
+    for document in shop.other.aggregate(by_id):
+        found = [joined["_id"] for joined in document["c"]]
+        assert found == [document["of"]] * (document["of"] < 5_000), document
+    end(alone)

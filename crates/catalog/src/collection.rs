@@ -366,17 +366,20 @@ impl Collection {
     }
 
     /// Tells the engine that the documents of these primary keys are about to be fetched, a thousand at most.
-    /// An engine that sends each request over a network reads them at once, and keeps them until it is told
-    /// of others.
-    pub fn expect_fetches(
+    /// An engine that sends each request over a network reads them at once.
+    pub(crate) fn expect_fetches<'k>(
         &self,
         transaction: &dyn Transaction,
-        keys: &[Vec<u8>],
+        mut keys: impl ExactSizeIterator<Item = &'k [u8]>,
         blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         match keys.len() {
             0 | 1 => Ok(()),
-            _ => transaction.expect_gets(self.parts.primary.id, &mut keys.iter().cloned(), blocking),
+            _ => transaction.expect_gets(
+                self.parts.primary.id,
+                &mut keys.by_ref().map(<[u8]>::to_vec),
+                blocking,
+            ),
         }
     }
 

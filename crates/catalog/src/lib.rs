@@ -42,6 +42,7 @@
 //! layout -> definition
 //! collection -> building, definition, index, index_filters, layout, partition_schedule, partitions, store
 //! document_key -> collection, index_keys, layout, primary_key
+//! fetch_ahead -> collection
 //! id_lookup -> collection, index_entry, partitions, primary_key
 //! counters -> collection, store
 //! write_transaction -> counters, store
@@ -110,6 +111,7 @@ mod documents;
 mod early_write;
 mod error;
 pub mod expansion;
+mod fetch_ahead;
 mod first_count;
 mod flag_log;
 mod id_lookup;
@@ -163,6 +165,7 @@ pub use collection_activity::{
 pub use counters::CollectionCounts;
 pub use early_write::EarlyWrite;
 pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, PartitionFault, WriteError};
+pub use fetch_ahead::{FetchAhead, FetchedKeys};
 pub use id_lookup::IdKey;
 pub use index::Index;
 pub use index_build::IndexBuildTurn;

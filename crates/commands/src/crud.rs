@@ -11,7 +11,6 @@ pub(crate) mod delete;
 pub(crate) mod distinct;
 pub(crate) mod expiry;
 pub(crate) mod explain;
-mod fetch_ahead;
 pub(crate) mod find;
 pub(crate) mod find_and_modify;
 pub(crate) mod find_request;

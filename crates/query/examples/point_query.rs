@@ -17,7 +17,7 @@ use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
@@ -65,12 +65,7 @@ fn main() -> Result<(), Failure> {
         let filter = Filter::parse(&filters[at], &ParseScope::default())?;
         let made = plan_by_id(&FindSpecification::matching(&filter), &TextOrder::SIMPLE).ok_or("a point")?;
         let collection = Arc::clone(&collection);
-        let executor = Executor::new(
-            collection,
-            made,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )?;
+        let executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden))?;
         project_first(executor, &*transaction, &shown)
     })?;
     measure("parsed, planned over all indexes, projected", |at| {
@@ -82,12 +77,7 @@ fn main() -> Result<(), Failure> {
         let filter = Filter::parse(&ranges[at], &ParseScope::default())?;
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
         let collection = Arc::clone(&collection);
-        let mut executor = Executor::new(
-            collection,
-            made,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )?;
+        let mut executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden))?;
         let mut bytes = 0;
         while let Some(row) = executor.next(&*transaction, Caller::may_block(&Operation::default()))? {
             bytes += row.document.as_bytes().len();
@@ -105,12 +95,7 @@ fn planned(
 ) -> Result<usize, Failure> {
     let filter = Filter::parse(filter, &ParseScope::default())?;
     let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
-    let executor = Executor::new(
-        Arc::clone(collection),
-        made,
-        &StageMemory::unlimited(DiskUse::Forbidden),
-        Revisits::Impossible,
-    )?;
+    let executor = Executor::new(Arc::clone(collection), made, &StageMemory::unlimited(DiskUse::Forbidden))?;
     project_first(executor, transaction, shown)
 }
 
@@ -154,12 +139,8 @@ fn scan(collection: &Arc<Collection>, transaction: &dyn Transaction) -> Result<(
     let started = processor_time()?;
     for _ in 0..rounds {
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
-        let mut executor = Executor::new(
-            Arc::clone(collection),
-            made,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )?;
+        let mut executor =
+            Executor::new(Arc::clone(collection), made, &StageMemory::unlimited(DiskUse::Forbidden))?;
         black_box(executor.count(transaction, Caller::may_block(&Operation::default()))?);
     }
     let each = (processor_time()? - started) / (rounds * u64::from(DOCUMENTS.unsigned_abs()));

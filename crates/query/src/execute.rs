@@ -43,7 +43,7 @@ mod text_source;
 
 pub use counters::{Counters, ExecutionFigures};
 pub use entry_estimates::EntryEstimates;
-pub use executor::{BatchEnd, Executor, Revisits};
+pub use executor::{BatchEnd, Executor};
 pub use near_search::nearest;
 pub use row::{Row, Run};
 pub use source::primary_range;

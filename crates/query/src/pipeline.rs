@@ -42,7 +42,7 @@ use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, 
 use pando_environment::Clock;
 
 pub use self::fault::PipelineFault;
-pub use self::foreign::{ForeignAccess, ForeignPath, Searches};
+pub use self::foreign::{ForeignAccess, ForeignPath, ForeignSearch, Searches};
 
 use self::depth_guard::DepthGuard;
 use self::measured::Measured;

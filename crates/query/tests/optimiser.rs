@@ -15,7 +15,9 @@ use pando_query::QueryError;
 use pando_query::expression::{Optimisation, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::pipeline::{Flow, ForeignAccess, ForeignPath, Pipeline, RunOptions, Source, Take};
+use pando_query::pipeline::{
+    Flow, ForeignAccess, ForeignPath, ForeignSearch, Pipeline, RunOptions, Source, Take,
+};
 
 use crate::random_pipelines::Chance;
 
@@ -31,6 +33,7 @@ fn array_of(documents: &[Document]) -> RawDocumentBuf {
 struct Documents {
     waiting: VecDeque<Bytes>,
     all: Vec<Bytes>,
+    access: ForeignAccess,
 }
 
 impl Source for Documents {
@@ -49,7 +52,7 @@ impl Source for Documents {
     }
 
     fn foreign_access(&mut self, _: &str, _: &str) -> Result<ForeignAccess, QueryError> {
-        Ok(ForeignAccess { by: ForeignPath::Scan, documents: Some(self.all.len() as u64) })
+        Ok(self.access)
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -72,6 +75,7 @@ fn run(
     optimisation: Optimisation,
     memory: StageMemory,
     drawing: Drawing,
+    by: ForeignPath,
 ) -> Result<Vec<String>, String> {
     let stages = array_of(stages);
     let scope = ParseScope::at(0).optimised(optimisation);
@@ -79,7 +83,16 @@ fn run(
         Pipeline::parse(RawArray::from_document(&stages), &scope).map_err(|error| error.to_string())?;
     let options = RunOptions::new(memory, 7);
     let mut run = pipeline.start(&options);
-    let of = |part: &[Bytes]| Documents { waiting: part.iter().cloned().collect(), all: documents.to_vec() };
+    // An index is that of an engine behind a network: with one of this machine each document is searched for.
+    let access = match by {
+        ForeignPath::Scan => ForeignAccess { documents: Some(documents.len() as u64), ..Default::default() },
+        ForeignPath::Index => ForeignAccess { by, search: ForeignSearch::ByRequests, documents: None },
+    };
+    let of = |part: &[Bytes]| Documents {
+        waiting: part.iter().cloned().collect(),
+        all: documents.to_vec(),
+        access,
+    };
     let mut source = of(documents);
     if let (Drawing::InParts, Some(stages)) = (drawing, pipeline.gathering_stages()) {
         source = of(&[]);
@@ -130,7 +143,14 @@ fn pipelines_give_the_same_with_and_without_the_optimiser() {
             .collect();
         let stages = chance.pipeline();
         let unlimited = StageMemory::unlimited(DiskUse::Allowed);
-        let plain = run(&stages, &documents, Optimisation::Off, unlimited.clone(), Drawing::OneByOne);
+        let plain = run(
+            &stages,
+            &documents,
+            Optimisation::Off,
+            unlimited.clone(),
+            Drawing::OneByOne,
+            ForeignPath::Scan,
+        );
         let Ok(plain) = plain else { continue };
         answers += 1;
         rows += plain.len();
@@ -138,12 +158,17 @@ fn pipelines_give_the_same_with_and_without_the_optimiser() {
             for drawing in [Drawing::OneByOne, Drawing::InARow, Drawing::InParts] {
                 let memory = QueryMemory::with_scratch(0, &scratch);
                 let none = StageMemory { account: memory.account(), disk_use: DiskUse::Allowed };
-                for memory in [unlimited.clone(), none] {
-                    let other = run(&stages, &documents, optimisation, memory.clone(), drawing);
+                for (memory, by) in [
+                    (&unlimited, ForeignPath::Scan),
+                    (&none, ForeignPath::Scan),
+                    (&unlimited, ForeignPath::Index),
+                    (&none, ForeignPath::Index),
+                ] {
+                    let other = run(&stages, &documents, optimisation, memory.clone(), drawing, by);
                     assert_eq!(
                         other.as_ref(),
                         Ok(&plain),
-                        "PANDO_SEED={seed}, {optimisation:?}, {drawing:?}, {memory:?}, {stages:?} over {documents:?}"
+                        "PANDO_SEED={seed}, {optimisation:?}, {drawing:?}, {by:?}, {memory:?}, {stages:?} over {documents:?}"
                     );
                 }
             }

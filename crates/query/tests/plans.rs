@@ -5,12 +5,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pando_catalog::{Begin, BlockingMode, Caller, Operation};
+use pando_catalog::{Begin, Caller, Operation};
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocumentBuf, Value, doc};
 use pando_environment::SeededRandom;
 use pando_keyorder::Direction;
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -385,9 +385,7 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     let made = plan(&find, &store.indexes()).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor =
-        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
-            .unwrap();
+    let mut executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
     let mut seen = Vec::new();
     while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
         seen.push(Document::from_raw(row.document).unwrap());
@@ -413,9 +411,7 @@ fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
     let filter = Filter::parse(&doc! { "n": 7 }.to_raw(), &ParseScope::default()).unwrap();
     let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor =
-        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
-            .unwrap();
+    let mut executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let (mut rows, mut given_back) = (0, 0);
     loop {
@@ -433,34 +429,6 @@ fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
 }
 
 #[test]
-fn a_scan_that_is_written_behind_gives_each_document_once() {
-    let operation = Operation::default();
-    let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
-    let filter = Filter::parse(&doc! { "n": { "$gte": 0 } }.to_raw(), &ParseScope::default()).unwrap();
-    let hint = Hint::Pattern(doc! { "n": 1 }.to_raw());
-    let find = FindSpecification { hint: Some(&hint), ..FindSpecification::matching(&filter) };
-    let made = plan(&find, &store.indexes()).unwrap();
-    let collection = Arc::clone(&store.collection);
-    let mut executor = Executor::new(
-        Arc::clone(&collection),
-        made,
-        &StageMemory::unlimited(DiskUse::Forbidden),
-        Revisits::Prevented,
-    )
-    .unwrap();
-    let mut transaction = store.catalog.begin_write().unwrap();
-    let mut changed = 0;
-    while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
-        let (key, old) = (row.primary_key.to_vec(), row.document.to_owned());
-        let new = doc! { "_id": (id_of(&old)), "n": 1_000 }.to_raw();
-        collection.replace(&mut transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
-        changed += 1;
-        assert!(changed <= 100, "a document that was moved ahead of the scan has come again");
-    }
-    assert_eq!(changed, 100);
-}
-
-#[test]
 fn a_count_over_an_index_fetches_no_document() {
     let operation = Operation::default();
     let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
@@ -468,9 +436,7 @@ fn a_count_over_an_index_fetches_no_document() {
     let find = FindSpecification { needs: ProjectionNeeds::Nothing, ..FindSpecification::matching(&filter) };
     let made = plan(&find, &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor =
-        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
-            .unwrap();
+    let mut executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     assert_eq!(executor.count(&*transaction, Caller::may_block(&operation)).unwrap(), 30);
     assert_eq!((executor.counters().keys_examined, executor.counters().documents_examined), (31, 0));

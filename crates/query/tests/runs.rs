@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_catalog::{Begin, BlockingMode, Caller, Interruption, Operation};
 use pando_document::{RawDocumentBuf, Value, doc};
 use pando_keyorder::Direction;
-use pando_query::execute::{Counters, Executor, Revisits};
+use pando_query::execute::{Counters, Executor};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -22,9 +22,7 @@ fn runs_of(store: &Store, find: &FindSpecification<'_>) -> (Vec<(String, u64)>, 
     let operation = Operation::default();
     let made = plan(find, &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor =
-        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
-            .unwrap();
+    let mut executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let mut runs: Vec<(String, u64)> = Vec::new();
     while let Some(run) = executor.next_run(&*transaction, Caller::may_block(&operation)).unwrap() {
@@ -125,7 +123,7 @@ fn a_transaction_that_has_written_counts_its_own_documents() {
         let made = plan(&find, &store.indexes()).unwrap();
         let memory = StageMemory::unlimited(DiskUse::Forbidden);
         let collection = Arc::clone(&store.collection);
-        let mut executor = Executor::new(collection, made, &memory, Revisits::Impossible).unwrap();
+        let mut executor = Executor::new(collection, made, &memory).unwrap();
         assert_eq!(executor.count(&*transaction, Caller::may_block(&operation)).unwrap(), expected);
         let document = doc! { "_id": (expected as i32) }.to_raw();
         store.collection.insert(&mut transaction, &document, BlockingMode::MayBlock).unwrap();
@@ -259,13 +257,7 @@ fn rows_in_any_order_are_fetched_in_the_order_of_their_keys_and_none_is_lost() {
         expected.sort_unstable();
         assert!(wanted.is_none_or(|wanted| wanted == expected.len()));
         let collection = Arc::clone(&store.collection);
-        let executor = Executor::new(
-            collection,
-            made,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )
-        .unwrap();
+        let executor = Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
         let mut executor = executor.in_any_order();
         let transaction = reluctant::Reluctant::new(store.catalog.begin(Begin::READ).unwrap());
         let (mut ids, mut turns) = (Vec::new(), 0);
@@ -299,8 +291,7 @@ fn a_sort_in_memory_ends_while_it_gives_its_rows() {
     let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
     let made = plan(&find, &store.indexes()).unwrap();
     let memory = StageMemory::unlimited(DiskUse::Forbidden);
-    let mut executor =
-        Executor::new(Arc::clone(&store.collection), made, &memory, Revisits::Impossible).unwrap();
+    let mut executor = Executor::new(Arc::clone(&store.collection), made, &memory).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let operation = Operation::default();
     operation.begin();
@@ -340,5 +331,32 @@ fn a_scan_jumps_over_entries_that_lie_out_of_the_bounds_of_later_fields() {
                 assert!(counters.keys_examined <= most, "{text}: {} keys", counters.keys_examined);
             }
         }
+    }
+}
+
+#[test]
+fn a_scan_of_entries_asks_a_network_for_many_documents_at_once_and_for_few_where_few_are_wanted() {
+    let documents: Vec<RawDocumentBuf> = (0..5_000)
+        .map(|id: i32| doc! { "_id": id, "n": (id * 7_919 % 10_007), "odd": (id % 2) }.to_raw())
+        .collect();
+    let store = Store::new(&documents, &[index(doc! { "n": 1 }, &[])]);
+    let sort = Sort::parse(&doc! { "n": -1 }.to_raw()).unwrap();
+    for (filter, limit, requests, lone) in [
+        // 64 first, then a thousand each time.
+        (doc! { "n": { "$gte": 0 } }, None, 6, 0),
+        (doc! { "n": { "$gte": 0 } }, Some(1), 0, 1),
+        (doc! { "n": { "$gte": 0 } }, Some(50), 1, 0),
+        (doc! { "n": { "$gte": 0 }, "odd": 1 }, Some(8), 1, 0),
+        // 16 first, then as many as there were, a thousand at most.
+        (doc! { "n": { "$gte": 0 }, "odd": 2 }, Some(1), 11, 0),
+    ] {
+        let shown = document_text(&filter.to_raw());
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        let find = FindSpecification { sort: &sort, limit, ..FindSpecification::matching(&filter) };
+        let made = plan(&find, &store.indexes()).unwrap();
+        let begin = store.catalog.begin(Begin::READ).unwrap();
+        let transaction = reluctant::Reluctant::over(reluctant::Network::Between, begin);
+        store.documents_in(made, &transaction);
+        assert_eq!((transaction.requests(), transaction.lone_gets()), (requests, lone), "{shown}");
     }
 }

@@ -71,6 +71,12 @@ pub trait Transaction: Send {
         Ok(())
     }
 
+    /// The number of keys that it is worth telling [`expect_gets`](Transaction::expect_gets) of; 1 where a
+    /// `get` sends no request, so that nobody needs to look for keys ahead.
+    fn expected_gets_max(&self) -> usize {
+        1
+    }
+
     /// Sets the value of a key, whether it was there or not.
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError>;
 

@@ -31,6 +31,8 @@ const PAGE_MIN: usize = 16;
 const PAGE_BYTES: u64 = 64 << 20;
 /// Bytes from which on a region is split.
 const REGION_BYTES: u64 = 96 << 20;
+/// Keys of a request for the values of several.
+const EXPECTED_GETS_MAX: usize = 1_000;
 /// Bytes of keys and values from which several commits are quicker. The client sends a commit in requests of
 /// 16 KB, and copies the whole transaction for each, and all of its keys into it (`tikv-client` 0.4.0,
 /// `transaction.rs` and `requests.rs`): the work grows with the square of the size.
@@ -40,7 +42,8 @@ const LARGE_BYTES: usize = 512 << 10;
 pub(crate) struct TikvSnapshot {
     store: Arc<Store>,
     begun: Begun,
-    /// Stored values by key of the cluster, read ahead of the gets that were told of.
+    /// Stored values by key of the cluster, read ahead of the gets that were told of. Each leaves with the
+    /// first get of it, so that an open cursor keeps no more than it has not given yet.
     expected: RefCell<HashMap<Vec<u8>, Option<Vec<u8>>>>,
     /// It has waited for silent servers, for the sake of its merges.
     has_waited: Cell<bool>,
@@ -236,7 +239,7 @@ impl EngineSnapshot for TikvSnapshot {
         let merging = self.merging(tree)?;
         check_may_block(blocking)?;
         let entry = self.store.keyspace.entry(tree, key);
-        let expected = self.expected.borrow().get(&entry).cloned();
+        let expected = self.expected.borrow_mut().remove(&entry);
         let stored = match expected {
             Some(stored) => stored,
             None => self.store.cluster.get(self.begun.snapshot, &entry)?,
@@ -262,6 +265,10 @@ impl EngineSnapshot for TikvSnapshot {
         expected.extend(found.into_iter().map(|(key, stored)| (key, Some(stored))));
         self.expected.replace(expected);
         Ok(())
+    }
+
+    fn expected_gets_max(&self) -> usize {
+        EXPECTED_GETS_MAX
     }
 
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError> {

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Namespace, WriteTransaction};
+use pando_catalog::{Bytes, Collection, FetchAhead, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
-use super::fetch_ahead::FetchAhead;
 use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::selection::{self, Selection};
 use super::series_change;
@@ -262,13 +261,13 @@ impl<'a> Statement for DeleteParts<'a> {
         let Some(keys) = keys else { return large(selection, Way::Steps) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::of(context);
-        let mut documents = FetchAhead::new(&keys);
+        let mut documents = FetchAhead::default();
         for (place, key) in keys.iter().enumerate() {
             context.check()?;
             if meter.is_full(transaction) {
                 return large(selection, Way::Steps);
             }
-            let old = documents.fetch(place, collection, &**transaction, context.blocking)?;
+            let old = documents.fetch(&*keys, place, collection, &**transaction, context.blocking)?;
             let Some(old) = old else { continue };
             meter.add(&old);
             delete_one(context, collection, transaction, key, &old)?;

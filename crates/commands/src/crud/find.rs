@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pando_catalog::{BlockingMode, Caller, Collection};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
-use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
@@ -267,7 +267,7 @@ impl FindSource {
             ranged = RangedFilter::of(context.shared, &collection, &plan, &reader, memory);
             ranged_sort = ranged_sort_of(context, &collection, &plan, &reader, memory)?;
         }
-        let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
+        let executor = Executor::new(collection, plan, memory)?;
         let ParsedFind { projection, filter, limit, sort, .. } = parsed;
         // Documents that are sorted by a score or distance have it.
         let sorted_by = sort.metadata();

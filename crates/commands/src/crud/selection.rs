@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_catalog::{Caller, Collection, IdKey, Transaction};
 use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_query::execute::{EntryEstimates, Executor, Revisits};
+use pando_query::execute::{EntryEstimates, Executor};
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
@@ -155,7 +155,7 @@ fn noted_plan(
 
 fn executor_of_plan(collection: &Arc<Collection>, plan: Plan) -> Result<Executor, CommandError> {
     let memory = StageMemory::new(collection.query_memory().account(), DiskUse::Allowed);
-    Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
+    Ok(Executor::new(Arc::clone(collection), plan, &memory)?)
 }
 
 /// The primary keys of all selected documents, before any of them is changed. `None` where there are more

@@ -17,10 +17,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, WriteTransaction};
+use pando_catalog::{Bytes, Collection, FetchAhead, WriteTransaction};
 use pando_document::RawDocument;
 
-use super::fetch_ahead::FetchAhead;
 use super::insert::ends_transaction;
 use super::selection::{KeyScan, Selection};
 use crate::context::Context;
@@ -140,14 +139,14 @@ fn take_step<T: Default>(
     let transaction = work.writer();
     let mut meter = Meter::default();
     let mut step = Step { keys: 0, gone: 0, noted: T::default(), failure: None };
-    let mut documents = FetchAhead::new(keys);
+    let mut documents = FetchAhead::default();
     for (place, key) in keys.iter().enumerate() {
         if meter.is_full(transaction) {
             break;
         }
         context.check()?;
         step.keys += 1;
-        let Some(old) = documents.fetch(place, collection, &**transaction, context.blocking)? else {
+        let Some(old) = documents.fetch(keys, place, collection, &**transaction, context.blocking)? else {
             step.gone += 1;
             continue;
         };

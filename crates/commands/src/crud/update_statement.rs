@@ -10,7 +10,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, WriteTransaction};
+use pando_catalog::{Bytes, Collection, FetchAhead, WriteTransaction};
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -18,7 +18,6 @@ use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::blind_update::Blindness;
-use super::fetch_ahead::FetchAhead;
 use super::keyed_update::KeyedUpdate;
 use super::selection::{self, Selection};
 use super::steps::{Meter, Written, documents_max, in_steps};
@@ -202,13 +201,13 @@ impl<'a> UpdateStatement<'a> {
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::of(context);
-        let mut documents = FetchAhead::new(&keys);
+        let mut documents = FetchAhead::default();
         for (place, key) in keys.iter().enumerate() {
             context.check()?;
             if meter.is_full(transaction) {
                 return Ok(None);
             }
-            let old = documents.fetch(place, collection, &**transaction, context.blocking)?;
+            let old = documents.fetch(&*keys, place, collection, &**transaction, context.blocking)?;
             let Some(old) = old else { continue };
             meter.add(&old);
             let written = self.change(context, collection, transaction, key, old, &mut outcome)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use pando_catalog::{Collection, CollectionCounts, IndexDescription, Namespace, Sparseness};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::Direction;
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{AssumedShares, FindSpecification, Hint, plan_at};
@@ -130,7 +130,7 @@ impl<'r> Wanted<'r> {
         let transaction = context.begin_read()?;
         let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
         let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
-        let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
+        let mut executor = Executor::new(Arc::clone(collection), plan, &memory)?;
         let mut part = Part::default();
         while let Some(row) = executor.next(&*transaction, context.caller())? {
             part.documents += 1;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use md5::{Digest, Md5};
 use pando_catalog::{Begin, Collection, Transaction};
 use pando_document::{DocumentWriter, RawBinary, RawValue, doc};
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{AssumedShares, FindSpecification, plan_at};
@@ -84,7 +84,7 @@ fn digest(
     let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
     let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
     let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
-    let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
+    let mut executor = Executor::new(Arc::clone(collection), plan, &memory)?;
     while let Some(row) = executor.next(transaction, context.caller())? {
         digest.update(row.document.as_bytes());
     }

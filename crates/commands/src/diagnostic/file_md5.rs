@@ -8,7 +8,7 @@ use std::sync::Arc;
 use md5::{Digest, Md5};
 use pando_catalog::Collection;
 use pando_document::{Document, DocumentWriter, Number, RawBinary, RawValue, Value, doc};
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{AssumedShares, FindSpecification, plan_at};
@@ -59,7 +59,7 @@ fn add_chunks(
     let transaction = context.begin_read()?;
     let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
     let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
-    let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
+    let mut executor = Executor::new(Arc::clone(collection), plan, &memory)?;
     let mut chunks = 0;
     while let Some(row) = executor.next(&*transaction, context.caller())? {
         let number = row.document.get("n")?.and_then(Number::from_value).and_then(Number::to_i64_exact);

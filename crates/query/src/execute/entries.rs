@@ -151,6 +151,11 @@ impl Entries {
         matches!(self.coverage, EntryCoverage::Fetched)
     }
 
+    /// Whether a document may be fetched for an entry.
+    pub fn gives_keys(&self) -> bool {
+        matches!(self.coverage, EntryCoverage::Fetched | EntryCoverage::Made(_))
+    }
+
     /// The next entry.
     pub fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {

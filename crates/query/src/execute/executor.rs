@@ -1,6 +1,7 @@
 //! The executor: steps through a plan, row by row.
 
 mod batches;
+mod candidates;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -14,9 +15,10 @@ use pando_document::RawDocument;
 
 pub use self::batches::BatchEnd;
 
-use super::gathered_keys::GatheredKeys;
+use self::candidates::Gathering;
+use super::gathered_keys::{GatheredKeys, KeyOrder};
 use super::row::{Row, Run};
-use super::source::{Found, Source, Step, Surroundings, Sweep, TakeRow};
+use super::source::{Found, Source, Surroundings, Sweep, TakeRow};
 use super::{Counters, ExecutionFigures};
 use crate::QueryError;
 use crate::filter::Filter;
@@ -29,16 +31,6 @@ const WORK_BUDGET: u32 = 256;
 
 /// Entries that are passed over at the cost of one that is examined.
 const PASSED_A_PIECE: u64 = 16;
-
-/// Whether the caller's writes may put documents it has seen in the way of the scan again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revisits {
-    /// The caller only reads.
-    Impossible,
-    /// The caller changes documents as it goes: what was given once is not given again, wherever its entries
-    /// have moved.
-    Prevented,
-}
 
 /// Whether a scan may come to a document again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +59,9 @@ pub struct Executor {
     found: Found,
     /// A key whose document is still to be fetched.
     pending: Pending,
-    /// Keys that wait for others, where the order of the rows does not matter.
+    /// Keys that wait for others, where some are to be fetched together.
     gathered: Option<GatheredKeys>,
+    gathering: Gathering,
     /// A document that needs no copy of its own.
     fetched: Option<Bytes>,
     counters: Cell<Counters>,
@@ -122,18 +115,17 @@ impl Executor {
         collection: Arc<Collection>,
         plan: Plan,
         memory: &StageMemory,
-        revisits: Revisits,
     ) -> Result<Executor, QueryError> {
         let repeats = match &plan.access {
-            Access::Nothing | Access::Id(_) | Access::Collection(_) => false,
-            Access::Index(access) => {
-                access.gives_duplicates() || (revisits == Revisits::Prevented && !access.index.is_primary())
-            }
+            Access::Nothing
+            | Access::Id(_)
+            | Access::Collection(_)
+            | Access::Intersection(_)
+            | Access::Near(_) => false,
+            Access::Index(access) => access.gives_duplicates(),
             Access::Union(_) => true,
-            Access::Intersection(_) => revisits == Revisits::Prevented,
-            Access::Merge(access) => access.gives_duplicates() || revisits == Revisits::Prevented,
-            Access::Text(access) => !access.others.is_empty() || revisits == Revisits::Prevented,
-            Access::Near(_) => revisits == Revisits::Prevented,
+            Access::Merge(access) => access.gives_duplicates(),
+            Access::Text(access) => !access.others.is_empty(),
         };
         let repeats = if repeats { Repeats::Possible } else { Repeats::Impossible };
         let source = Source::new(&collection, plan.access.clone(), plan.coverage, &memory.account)?;
@@ -172,6 +164,7 @@ impl Executor {
             sorter: DocumentSorter::new(Arc::new(pattern), sort_limit, memory),
             phase: Phase::Filling,
         });
+        let gathering = if source.gives_keys() { Gathering::Undecided } else { Gathering::Decided };
         Executor {
             source,
             collection,
@@ -187,6 +180,7 @@ impl Executor {
             found: Found::default(),
             pending: Pending::Nothing,
             gathered: None,
+            gathering,
             fetched: None,
             counters: Cell::new(Counters::default()),
             reported: Counters::default(),
@@ -200,7 +194,8 @@ impl Executor {
     #[must_use]
     pub fn in_any_order(mut self) -> Executor {
         let is_free = self.sort.is_none() && self.limit.is_none() && self.skip == 0;
-        self.gathered = (is_free && self.source.fetches_entries()).then(GatheredKeys::default);
+        self.gathered =
+            (is_free && self.source.fetches_entries()).then(|| GatheredKeys::new(KeyOrder::OfKeys));
         self
     }
 
@@ -244,14 +239,13 @@ impl Executor {
         let is_alone =
             self.sort.is_some() || self.limit.is_some() || self.seen.is_some() || self.fetched.is_some();
         if matches!(outcome, Ok(true)) && !is_alone {
-            let surroundings = Surroundings {
-                operation: caller.operation,
-                collection: &self.collection,
+            let surroundings = Surroundings::new(
+                caller,
                 transaction,
-                blocking: caller.blocking,
-                filter: self.residual.as_ref(),
-                counters: &self.counters,
-            };
+                &self.collection,
+                self.residual.as_ref(),
+                &self.counters,
+            );
             let passed = self.source.pass_run(&surroundings);
             self.counters.get_mut().returned += passed;
             self.budget = self.budget.saturating_sub((passed / PASSED_A_PIECE) as u32);
@@ -468,77 +462,6 @@ impl Executor {
         Ok(())
     }
 
-    /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
-    fn find(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
-        loop {
-            self.spend(caller)?;
-            if let Some(gathered) = &mut self.gathered
-                && self.pending == Pending::Nothing
-                && let Some(key) = gathered.current()
-            {
-                self.found.primary_key.clear();
-                self.found.primary_key.extend_from_slice(key);
-                gathered.advance();
-                self.pending = Pending::Fetch;
-            }
-            let surroundings = Surroundings {
-                operation: caller.operation,
-                collection: &self.collection,
-                transaction,
-                blocking: caller.blocking,
-                filter: self.residual.as_ref(),
-                counters: &self.counters,
-            };
-            if self.pending == Pending::Nothing {
-                self.fetched = None;
-                if self.gathered.as_ref().is_some_and(|gathered| !gathered.is_gathering()) {
-                    return Ok(false);
-                }
-                match self.source.step(&surroundings, &mut self.found)? {
-                    Step::End => match &mut self.gathered {
-                        Some(gathered) => {
-                            gathered.end();
-                            continue;
-                        }
-                        None => return Ok(false),
-                    },
-                    Step::Nothing => continue,
-                    Step::Document if is_new(&mut self.seen, &self.source, &self.found, caller)? => {
-                        return Ok(true);
-                    }
-                    Step::Key if is_new(&mut self.seen, &self.source, &self.found, caller)? => {
-                        if self.skip > 0 && self.skipping == Skipping::BeforeFetching {
-                            self.skip -= 1;
-                            continue;
-                        }
-                        match &mut self.gathered {
-                            Some(gathered) => {
-                                gathered.push(&self.found.primary_key);
-                                continue;
-                            }
-                            None => self.pending = Pending::Fetch,
-                        }
-                    }
-                    Step::Document | Step::Key => continue,
-                }
-            }
-            let document = self.collection.fetch(transaction, &self.found.primary_key, caller.blocking)?;
-            self.pending = Pending::Nothing;
-            let Some(document) = document else {
-                surroundings.forget_key();
-                continue;
-            };
-            surroundings.count_documents(1);
-            if let Some(filter) = &self.residual
-                && !filter.matches(RawDocument::from_bytes(&document)?)?
-            {
-                continue;
-            }
-            self.fetched = Some(self.source.scored(document)?);
-            return Ok(true);
-        }
-    }
-
     /// Counts one piece of work. It ends an interrupted operation, and gives the thread back after so many
     /// pieces that must not block.
     fn spend(&mut self, caller: Caller<'_>) -> Result<(), QueryError> {
@@ -581,16 +504,4 @@ impl Found {
     fn row(&self) -> Result<Row<'_>, QueryError> {
         Ok(Row { primary_key: &self.primary_key, document: RawDocument::from_bytes(&self.document)? })
     }
-}
-
-/// Whether the primary key of the last step comes for the first time.
-fn is_new(
-    seen: &mut Option<KeySet>,
-    source: &Source,
-    found: &Found,
-    caller: Caller<'_>,
-) -> Result<bool, QueryError> {
-    let Some(seen) = seen else { return Ok(true) };
-    let key = source.scanned().map_or(found.primary_key.as_slice(), |(key, _)| key);
-    seen.insert(key, &mut || Ok(caller.operation.check_now()?))
 }

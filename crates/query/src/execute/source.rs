@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use pando_catalog::{
-    BlockingMode, Bytes, Collection, Direction, DocumentScan, IdKey, IndexDescription, KeyRange, Operation,
-    PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, Transaction,
+    BlockingMode, Bytes, Caller, Collection, Direction, DocumentScan, IdKey, IndexDescription, KeyRange,
+    Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, Transaction,
 };
 use pando_document::RawDocument;
 
@@ -243,6 +243,20 @@ impl Source {
         matches!(self, Source::Entries(entries) if entries.fetches())
     }
 
+    /// Whether documents are fetched for keys, whose order tells nothing else about them.
+    pub fn gives_keys(&self) -> bool {
+        match self {
+            Source::Points(Points::Listed(_))
+            | Source::Several(_)
+            | Source::Merged(_)
+            | Source::Intersected(_) => true,
+            Source::Entries(entries) => entries.gives_keys(),
+            // The score of the last step is asked for, and rings are searched as long as documents are near.
+            Source::Text(_) | Source::Near(_) => false,
+            Source::Points(Points::Id(_)) | Source::Documents(_) => false,
+        }
+    }
+
     /// The document that was fetched for the last step, with the score of a search where that is wanted.
     pub fn scored(&self, document: Bytes) -> Result<Bytes, QueryError> {
         match self {
@@ -301,7 +315,18 @@ pub(super) struct Surroundings<'s> {
     pub counters: &'s std::cell::Cell<Counters>,
 }
 
-impl Surroundings<'_> {
+impl<'s> Surroundings<'s> {
+    pub fn new(
+        caller: Caller<'s>,
+        transaction: &'s dyn Transaction,
+        collection: &'s Collection,
+        filter: Option<&'s Filter>,
+        counters: &'s std::cell::Cell<Counters>,
+    ) -> Surroundings<'s> {
+        let Caller { operation, blocking } = caller;
+        Surroundings { operation, collection, transaction, blocking, filter, counters }
+    }
+
     pub fn count_keys(&self, keys: u64) {
         let mut counters = self.counters.get();
         counters.keys_examined += keys;

@@ -9,6 +9,19 @@ pub struct ForeignAccess {
     pub by: ForeignPath,
     /// Documents of the collection, where they are counted.
     pub documents: Option<u64>,
+    /// Whether many searches are better made at once.
+    pub search: ForeignSearch,
+}
+
+/// The cost of searches by an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForeignSearch {
+    /// That of the pages that are read.
+    #[default]
+    ByPages,
+    /// That of requests over a network: a search for the values of many documents costs about as much as one
+    /// for those of one.
+    ByRequests,
 }
 
 /// The way to the documents of another collection with some values at a path.

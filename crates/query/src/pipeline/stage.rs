@@ -43,7 +43,8 @@ use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use self::lookup::Lookup;
 use self::unwind::Unwind;
 use super::{
-    Check, Flow, ForeignAccess, ForeignPath, PipelineFault, RunOptions, Searches, Sink, Source, Take,
+    Check, Flow, ForeignAccess, ForeignPath, ForeignSearch, PipelineFault, RunOptions, Searches, Sink,
+    Source, Take,
 };
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;

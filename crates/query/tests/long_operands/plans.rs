@@ -9,7 +9,7 @@ use pando_catalog::{
 use pando_document::{Document, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::Executor;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
@@ -114,13 +114,8 @@ fn planned(
             let (transaction, operation) =
                 (catalog.begin(Begin::READ).unwrap(), pando_catalog::Operation::default());
             let collection = Arc::clone(&collection);
-            let mut executor = Executor::new(
-                collection,
-                plan,
-                &StageMemory::unlimited(DiskUse::Forbidden),
-                Revisits::Impossible,
-            )
-            .unwrap();
+            let mut executor =
+                Executor::new(collection, plan, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
             while executor.next(&*transaction, Caller::may_block(&operation)).unwrap().is_some() {}
             transaction.rollback();
         }

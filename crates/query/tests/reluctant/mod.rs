@@ -1,7 +1,8 @@
 //! A transaction that would block at every third read that must not block, as one whose pages are partly on
-//! the device.
+//! the device; on request one of an engine that sends each read over a network.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 use pando_catalog::{
     BlockingMode, Bytes, CommitReceipt, Direction, Durability, Estimate, KeyRange, Savepoint,
@@ -13,11 +14,40 @@ use pando_storage::{Batch, BatchLimits, ScanEnd, TreeId};
 pub struct Reluctant {
     inner: Box<dyn Transaction>,
     reads: Cell<u32>,
+    network: Network,
+    /// Keys that it was told of, and that it was not asked for.
+    expected: RefCell<HashSet<Vec<u8>>>,
+    /// Gets of one key that it was not told of.
+    lone_gets: Cell<u32>,
+    /// Times that it was told of keys.
+    requests: Cell<u32>,
+}
+
+/// Whether reads are requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    None,
+    Between,
 }
 
 impl Reluctant {
     pub fn new(inner: Box<dyn Transaction>) -> Reluctant {
-        Reluctant { inner, reads: Cell::new(0) }
+        Reluctant::over(Network::None, inner)
+    }
+
+    pub fn over(network: Network, inner: Box<dyn Transaction>) -> Reluctant {
+        let (reads, lone_gets, requests) = Default::default();
+        Reluctant { inner, reads, network, expected: RefCell::default(), lone_gets, requests }
+    }
+
+    /// Gets of keys that it was not told of.
+    pub fn lone_gets(&self) -> u32 {
+        self.lone_gets.get()
+    }
+
+    /// Times that it was told of keys.
+    pub fn requests(&self) -> u32 {
+        self.requests.get()
     }
 
     fn read(&self, blocking: BlockingMode) -> Result<(), StorageError> {
@@ -36,7 +66,33 @@ impl Transaction for Reluctant {
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         self.read(blocking)?;
+        if !self.expected.borrow_mut().remove(key) {
+            self.lone_gets.set(self.lone_gets.get() + 1);
+        }
         self.inner.get(tree, key, BlockingMode::MayBlock)
+    }
+
+    fn expect_gets(
+        &self,
+        _tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        if self.network == Network::None {
+            return Ok(());
+        }
+        self.read(blocking)?;
+        self.requests.set(self.requests.get() + 1);
+        self.expected.replace(keys.collect());
+        assert!(self.expected.borrow().len() <= 1_000, "too many keys of one request");
+        Ok(())
+    }
+
+    fn expected_gets_max(&self) -> usize {
+        match self.network {
+            Network::None => 1,
+            Network::Between => 1_000,
+        }
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {

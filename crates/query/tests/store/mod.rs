@@ -9,12 +9,12 @@ use pando_catalog::{
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use pando_query::execute::{Counters, Executor, Revisits};
+use pando_query::execute::{Counters, Executor};
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::partial_index::IndexKinds;
 use pando_query::plan::Plan;
 
-use crate::reluctant;
+use crate::reluctant::{Network, Reluctant};
 
 /// A collection in memory.
 pub struct Store {
@@ -74,23 +74,26 @@ impl Store {
         self.documents(plan).0.iter().map(|document| id_of(document)).collect()
     }
 
-    /// The documents that a plan gives, in its order, and what it has examined. Every third read that must
-    /// not block would block, and the executor is then asked again, which must change nothing.
+    /// The documents that a plan gives, in its order, and what it has examined. They are the same where the
+    /// engine is behind a network.
     pub fn documents(&self, plan: Plan) -> (Vec<RawDocumentBuf>, Counters) {
-        let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
+        let begin = |network| Reluctant::over(network, self.catalog.begin(Begin::READ).unwrap());
+        let found = self.documents_in(plan.clone(), &begin(Network::None));
+        assert_eq!(self.documents_in(plan, &begin(Network::Between)), found, "keys are gathered first");
+        found
+    }
+
+    /// The same in a transaction. Every third read that must not block would block, and the executor is then
+    /// asked again, which must change nothing.
+    pub fn documents_in(&self, plan: Plan, transaction: &Reluctant) -> (Vec<RawDocumentBuf>, Counters) {
         let collection = Arc::clone(&self.collection);
-        let mut executor = Executor::new(
-            collection,
-            plan,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )
-        .unwrap();
+        let mut executor =
+            Executor::new(collection, plan, &StageMemory::unlimited(DiskUse::Forbidden)).unwrap();
         let mut documents = Vec::new();
         let operation = Operation::default();
         let mut blocking = BlockingMode::CachedOnly;
         loop {
-            match executor.next(&transaction, Caller { blocking, operation: &operation }) {
+            match executor.next(transaction, Caller { blocking, operation: &operation }) {
                 Ok(Some(row)) => {
                     documents.push(row.document.to_owned());
                     blocking = BlockingMode::CachedOnly;

@@ -138,6 +138,10 @@ impl Transaction for CheckedTransaction {
         self.checked_read(blocking, self.inner.expect_gets(tree, keys, blocking))
     }
 
+    fn expected_gets_max(&self) -> usize {
+        self.inner.expected_gets_max()
+    }
+
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         self.checked_put(key, value, |inner| inner.put(tree, key, value))
     }

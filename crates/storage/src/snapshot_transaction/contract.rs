@@ -53,6 +53,10 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         self.snapshot.expect_gets(tree, keys, blocking)
     }
 
+    fn expected_gets_max(&self) -> usize {
+        self.snapshot.expected_gets_max()
+    }
+
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         self.put_claiming(tree, key, value, Claim::Intent)
     }

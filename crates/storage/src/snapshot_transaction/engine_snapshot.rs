@@ -79,6 +79,11 @@ pub trait EngineSnapshot: Send {
         Ok(())
     }
 
+    /// As [`Transaction::expected_gets_max`].
+    fn expected_gets_max(&self) -> usize {
+        1
+    }
+
     /// Makes the checks of [`get`](EngineSnapshot::get), and reads nothing: the transaction's own writes have
     /// the answer.
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Collection};
-use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{ExecutionFigures, Executor};
 use pando_query::memory::StageMemory;
 use pando_query::pipeline::Pipeline;
 use pando_query::plan::Plan;
@@ -38,7 +38,7 @@ impl Input {
         rest: &Pipeline,
         memory: &StageMemory,
     ) -> Result<Input, CommandError> {
-        let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
+        let executor = Executor::new(collection, plan, memory)?;
         let is_free = rest.sees_values_only();
         Ok(Input::Collection(Box::new(if is_free { executor.in_any_order() } else { executor })))
     }

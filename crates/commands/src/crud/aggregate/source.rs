@@ -10,15 +10,15 @@ use pando_catalog::{
 use pando_collation::TextOrder;
 use pando_document::{RawArray, RawDocument};
 use pando_query::QueryError;
-use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{ExecutionFigures, Executor};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::metadata::{Metadata, MetadataSet};
 use pando_query::partial_index::PARTIAL_FILTER;
 use pando_query::pipeline::{
-    Flow, ForeignAccess, ForeignPath, GeoNearSpecification, Pipeline, PipelineRun, RunOptions, RunSink,
-    Searches, Sink, Source, Take,
+    Flow, ForeignAccess, ForeignPath, ForeignSearch, GeoNearSpecification, Pipeline, PipelineRun, RunOptions,
+    RunSink, Searches, Sink, Source, Take,
 };
 use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
@@ -261,7 +261,7 @@ pub(crate) fn foreign_access(
     let by = found.map_or(ForeignPath::Scan, |collection| {
         path_by(&collection.describe_indexes_at(reader.transaction().snapshot()), path, order)
     });
-    Ok(ForeignAccess { by, documents: None })
+    Ok(ForeignAccess { by, ..ForeignAccess::default() })
 }
 
 impl Source for CollectionSource<'_> {
@@ -412,7 +412,11 @@ impl Source for CollectionSource<'_> {
         };
         let by = path_by(indexes, path, order);
         let documents = shared.catalog.counts(collection, operation).ok().map(|counts| counts.documents);
-        Ok(ForeignAccess { by, documents })
+        let search = match self.transaction.expected_gets_max() {
+            ..=1 => ForeignSearch::ByPages,
+            _ => ForeignSearch::ByRequests,
+        };
+        Ok(ForeignAccess { by, documents, search })
     }
 
     fn take_searches(&mut self) -> Searches {
@@ -434,7 +438,7 @@ impl CollectionSource<'_> {
     ) -> Result<(), QueryError> {
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
-        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
+        let mut executor = Executor::new(collection, plan, &memory)?;
         while let Some(row) = executor.next(self.transaction, self.caller)? {
             take(row.document)?;
             self.memory.note();

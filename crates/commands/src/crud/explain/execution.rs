@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pando_catalog::{Collection, DeviceReads};
 use pando_document::{Document, Value};
-use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{ExecutionFigures, Executor};
 use pando_query::explain::{Answer, ExecutionFault, ExecutionStatistics};
 use pando_query::memory::StageMemory;
 use pando_query::pipeline::PipelineRun;
@@ -57,7 +57,7 @@ pub(super) fn execute(
             (figures, Some(run), Ok(()))
         }
         Some(Subject { collection, plan }) => {
-            let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
+            let mut executor = Executor::new(collection, plan, &memory)?;
             let outcome = executor.count(held.transaction(), context.caller());
             memory.account.report(context.operation);
             (executor.figures(), None, outcome.map(drop))

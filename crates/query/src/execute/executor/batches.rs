@@ -35,14 +35,8 @@ impl Executor {
         let is_plain = self.sort.is_none() && self.skip == 0 && self.limit.is_none() && self.seen.is_none();
         assert!(is_plain && caller.blocking == BlockingMode::MayBlock, "a plain scan is read by its batches");
         self.spend(caller)?;
-        let surroundings = Surroundings {
-            operation: caller.operation,
-            collection: &self.collection,
-            transaction,
-            blocking: caller.blocking,
-            filter: self.residual.as_ref(),
-            counters: &self.counters,
-        };
+        let surroundings =
+            Surroundings::new(caller, transaction, &self.collection, self.residual.as_ref(), &self.counters);
         let ends = match self.source.step(&surroundings, &mut self.found)? {
             Step::End => return Ok(BatchEnd::Exhausted),
             Step::Nothing => false,

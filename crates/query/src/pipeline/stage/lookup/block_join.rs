@@ -1,9 +1,11 @@
-//! A hash join in blocks, for a collection whose hash table does not fit into memory.
+//! A hash join in blocks: for a collection whose hash table does not fit into memory, and for one behind a
+//! network, where an index finds the documents of a whole block with few requests.
 //!
 //! # Algorithm
 //! 1. Documents are drawn ahead until a *block* of them is full, and stand under the keys of their values.
-//! 2. One scan of the other collection looks up each document's values among the keys. Each find goes into a
-//!    sorter by the number of the document that it belongs to. The sorter spills.
+//! 2. One scan of the other collection, or one search for the values of the block, looks up each document's
+//!    values among the keys. Each find goes into a sorter by the number of the document that it belongs to.
+//!    The sorter spills.
 //! 3. The documents of the block go on in their order, each with its finds, which stand in the order of the
 //!    scan.
 //! 4. Where the finds of a block are too many, it is carried out in *rounds* of fewer documents.
@@ -17,19 +19,21 @@
 //! - Finds are taken once. A caller that needs them again searches for them.
 //!
 //! # Not here
-//! Joins by an index, which need no memory.
+//! Joins by an index of this machine, which need no memory.
 
 use std::ops::Range;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use pando_catalog::{Bytes, Reservation};
 use pando_collation::TextOrder;
-use pando_document::{RawDocument, RawValue};
+use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_keyorder::{Direction, TypeBits};
 
 use super::hash_table::{Certainty, Walk};
 use super::{Specification, equality};
+use crate::array_build::build_array;
 use crate::error::QueryError;
+use crate::expression::Evaluated;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
 use crate::pipeline::stage::values_at_path::joined_values;
@@ -43,14 +47,27 @@ const FIRST_DOCUMENTS: usize = 64;
 const GROWTH: usize = 8;
 /// Most documents of a block.
 const DOCUMENTS_MAX: usize = 1 << 17;
+/// Most documents of a block whose values are searched for, and most bytes of them.
+const SEARCHED_DOCUMENTS_MAX: usize = 1_000;
+const SEARCHED_BYTES: usize = 4 << 20;
 /// Bytes of a document and of a key beside their own.
 const DOCUMENT_OVERHEAD: usize = 256;
 const KEY_OVERHEAD: usize = 64;
 /// Bytes of finds from which on a round has fewer documents.
 const FOUND_BYTES: usize = 256 << 20;
 
+/// The documents of the other collection that are looked at for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// All of them.
+    Scan,
+    /// Those that an index finds by the values of the block.
+    Search,
+}
+
 /// See the module's head.
 pub(super) struct BlockJoin {
+    reading: Reading,
     names: Vec<String>,
     memory: StageMemory,
     reservation: Reservation,
@@ -96,8 +113,9 @@ enum Scan {
 }
 
 impl BlockJoin {
-    pub fn new(foreign: &str, text_order: &TextOrder, memory: &StageMemory) -> BlockJoin {
+    pub fn new(reading: Reading, foreign: &str, text_order: &TextOrder, memory: &StageMemory) -> BlockJoin {
         BlockJoin {
+            reading,
             names: foreign.split('.').map(str::to_owned).collect(),
             memory: memory.clone(),
             reservation: memory.account.reserve(),
@@ -142,6 +160,10 @@ impl BlockJoin {
 
     /// Fills the block.
     fn gather(&mut self, specification: &Specification, input: &mut dyn Source) -> Result<(), QueryError> {
+        let (most_documents, most_bytes) = match self.reading {
+            Reading::Scan => (DOCUMENTS_MAX, BLOCK_BYTES),
+            Reading::Search => (SEARCHED_DOCUMENTS_MAX, SEARCHED_BYTES),
+        };
         while !self.is_ended && self.block.documents.len() < self.wanted {
             let Some(document) = input.next()? else {
                 self.is_ended = true;
@@ -149,13 +171,13 @@ impl BlockJoin {
             };
             self.block.push(document, specification)?;
             let bytes = self.block.bytes;
-            if bytes > BLOCK_BYTES || !self.reservation.grow_to(bytes) {
+            if bytes > most_bytes || !self.reservation.grow_to(bytes) {
                 // The last document is in memory in any case.
                 self.reservation.hold(bytes);
                 break;
             }
         }
-        self.wanted = self.wanted.saturating_mul(GROWTH).min(DOCUMENTS_MAX);
+        self.wanted = self.wanted.saturating_mul(GROWTH).min(most_documents);
         self.is_gathered = true;
         Ok(())
     }
@@ -187,7 +209,10 @@ impl BlockJoin {
         let mut found = Sorter::new(None, &self.memory);
         let (block, names) = (&mut self.block, &self.names);
         let (mut numbers, mut bytes, mut is_too_much) = (Vec::new(), 0, false);
-        let filter = specification.constant_filter()?;
+        let filter = match self.reading {
+            Reading::Scan => specification.constant_filter()?,
+            Reading::Search => Filter::parse(&block.filter_of(&round, specification)?, &specification.scope)?,
+        };
         let outcome = input.find_in(&specification.from, &filter, &mut |document| {
             block.numbers_of(document, names, &round, specification, &mut numbers)?;
             for number in &numbers {
@@ -279,6 +304,41 @@ impl Block {
                 self.keys.insert(self.key.clone().into_boxed_slice(), vec![number]);
             }
         }
+    }
+
+    /// The filter of what belongs to any document of a round.
+    fn filter_of(
+        &self,
+        round: &Range<usize>,
+        specification: &Specification,
+    ) -> Result<RawDocumentBuf, QueryError> {
+        let Some((local, foreign)) = &specification.fields else {
+            unreachable!("the documents of a search are joined by fields");
+        };
+        let joined = self.documents[round.clone()].iter();
+        let joined: Vec<Evaluated<'_>> =
+            joined.map(|document| joined_values(document_in(document)?, local)).collect::<Result<_, _>>()?;
+        let (mut seen, mut values) = (HashSet::new(), Vec::new());
+        let mut add = |value| {
+            let mut key = Vec::new();
+            self.text_order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::discarded());
+            if seen.insert(key) {
+                values.push(value);
+            }
+        };
+        for joined in &joined {
+            match joined.raw_or_null() {
+                RawValue::Array(array) if array.is_empty() => add(RawValue::Null),
+                RawValue::Array(array) => {
+                    for element in array.iter() {
+                        add(element?);
+                    }
+                }
+                single => add(single),
+            }
+        }
+        let values = build_array(values);
+        specification.with_constant(equality(foreign, RawValue::Array(RawArray::from_document(&values)))?)
     }
 
     /// Puts the numbers of the documents that a document of the other collection belongs to into a list.

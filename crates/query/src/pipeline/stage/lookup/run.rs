@@ -5,7 +5,8 @@
 //! 1. *Search*: the other collection is asked once for each document, by a filter that its planner can use.
 //!    It is an index join where an index begins with the foreign field, and a nested loop else.
 //! 2. *Hash join*: all documents of the other collection stand in a [`HashTable`].
-//! 3. *Hash join in blocks*: the documents are hashed instead, so many at a time ([`BlockJoin`]).
+//! 3. *Hash join in blocks*: the documents are hashed instead, so many at a time ([`BlockJoin`]). Where a
+//!    search is a request over a network, it is an index join of many documents at once.
 //! 4. A pipeline without variables and fields gives the same for every document. It is carried out once.
 //!
 //! The documents of an array stay in memory as a whole. Where the stage gives them one by one, they spill
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use pando_catalog::{Bytes, Reservation};
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
-use super::block_join::BlockJoin;
+use super::block_join::{BlockJoin, Reading};
 use super::hash_table::{HashTable, Order};
 use super::joined::{Joined, Rest, Wanted};
 use super::{Specification, Unwind};
@@ -30,11 +31,14 @@ use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::DiskUse;
 use crate::pipeline::Pipeline;
+use crate::pipeline::optimiser;
 use crate::pipeline::searches_shown::show;
 use crate::pipeline::stage::fetched::{self, Fetched};
 use crate::pipeline::stage::unwind::put;
 use crate::pipeline::stage::values_at_path::joined_values;
-use crate::pipeline::stage::{ForeignAccess, ForeignPath, RunOptions, Searches, Source, Stage, document_in};
+use crate::pipeline::stage::{
+    ForeignAccess, ForeignPath, ForeignSearch, RunOptions, Searches, Source, Stage, document_in,
+};
 use crate::sort::Sorter;
 
 /// Bytes that stay reserved from one document to the next.
@@ -64,7 +68,7 @@ pub(super) struct Run {
 enum Strategy {
     Search,
     Hash(Box<HashTable>),
-    /// The table had no room, and the documents of the input are hashed.
+    /// The documents of the input are hashed: the table had no room, or each search is a request.
     Blocks(Box<BlockJoin>),
     /// The table had no room.
     SearchForGood,
@@ -170,6 +174,11 @@ impl Run {
             ForeignPath::Index => access.documents.is_some_and(|documents| searched >= documents),
         };
         if !is_wanted {
+            let searches_at_once = access.search == ForeignSearch::ByRequests
+                && self.options.memory.disk_use == DiskUse::Allowed;
+            if searches_at_once {
+                self.strategy = self.blocks(Reading::Search, foreign, specification);
+            }
             return Ok(());
         }
         let order = if access.by == ForeignPath::Index { Order::Value } else { Order::Arrival };
@@ -183,7 +192,7 @@ impl Run {
                 let memory = &self.options.memory;
                 match (access.by, memory.disk_use) {
                     (ForeignPath::Scan, DiskUse::Allowed) => {
-                        Strategy::Blocks(Box::new(BlockJoin::new(foreign, text_order, memory)))
+                        self.blocks(Reading::Scan, foreign, specification)
                     }
                     _ => Strategy::SearchForGood,
                 }
@@ -194,6 +203,11 @@ impl Run {
             }
         };
         Ok(())
+    }
+
+    fn blocks(&self, reading: Reading, foreign: &str, specification: &Specification) -> Strategy {
+        let text_order = specification.scope.text_order();
+        Strategy::Blocks(Box::new(BlockJoin::new(reading, foreign, text_order, &self.options.memory)))
     }
 
     fn join_by_fields(
@@ -378,8 +392,9 @@ impl Stage for Run {
 
     fn explain(&self, shown: &mut Document) {
         let strategy = match (&self.strategy, self.access.map(|access| access.by)) {
-            (Strategy::Hash(_) | Strategy::Blocks(_), _) => "HashJoin",
+            (Strategy::Hash(_), _) => "HashJoin",
             (_, Some(ForeignPath::Index)) => "IndexedLoopJoin",
+            (Strategy::Blocks(_), _) => "HashJoin",
             _ => "NestedLoopJoin",
         };
         if self.searches.is_some() && self.specification.fields.is_some() {
@@ -412,6 +427,17 @@ impl Specification {
             Some(_) => Wanted::OneByOne(&options.memory),
             None => Wanted::Array,
         }
+    }
+
+    /// A filter, and the part of the filters that is the same for every document.
+    pub(super) fn with_constant(&self, filter: RawDocumentBuf) -> Result<RawDocumentBuf, QueryError> {
+        let mut together = vec![filter];
+        if let Some(pipeline) = &self.parsed {
+            together.push(pipeline.clone().split_pushdown().filter);
+        } else if let (Some((matching, _)), None) = (&self.matching, &self.pipeline) {
+            together.push(matching.clone());
+        }
+        optimiser::all_of(&together)
     }
 
     /// The part of the filters that is the same for every document.

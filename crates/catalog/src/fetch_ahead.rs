@@ -1,10 +1,13 @@
 //! The documents of many keys, which an engine behind a network reads with few requests.
 //!
-//! A statement that writes reads its documents one by one. Before each part of its keys it tells the engine
-//! of them all, which may [read them at once](Collection::expect_fetches). The first part is short. Each
-//! later one has some [`PART_BYTES`] by the documents so far, since the engine keeps a part until the next.
+//! Statements and scans of indexes fetch their documents one by one. Before each part of its keys such a
+//! caller tells the engine of them all, which may [read them at once](Transaction::expect_gets). The first
+//! part is short. Each later one has some [`PART_BYTES`] by the documents so far, since the engine keeps what
+//! it has read until it is asked for it.
 
-use pando_catalog::{BlockingMode, Bytes, Collection, StorageError, Transaction};
+use pando_storage::{BlockingMode, Bytes, StorageError, Transaction};
+
+use crate::Collection;
 
 /// The keys of the first part.
 const FIRST_PART: usize = 64;
@@ -13,9 +16,28 @@ const PART_MAX: usize = 1_000;
 /// What the documents of a later part have in bytes, if they are like the ones before.
 const PART_BYTES: usize = 4 << 20;
 
+/// Primary keys in the order in which their documents are fetched.
+pub trait FetchedKeys {
+    /// Their number.
+    fn count(&self) -> usize;
+
+    /// The key at a place below the number.
+    fn key(&self, place: usize) -> &[u8];
+}
+
+impl FetchedKeys for [Vec<u8>] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn key(&self, place: usize) -> &[u8] {
+        &self[place]
+    }
+}
+
 /// A walk through the documents of keys, in one transaction.
-pub(super) struct FetchAhead<'k> {
-    keys: &'k [Vec<u8>],
+#[derive(Debug, Default)]
+pub struct FetchAhead {
     /// The keys of which the engine was told, or that are fetched.
     told: usize,
     /// The documents so far, and their bytes.
@@ -23,33 +45,35 @@ pub(super) struct FetchAhead<'k> {
     bytes: usize,
 }
 
-impl<'k> FetchAhead<'k> {
-    /// The walk through these keys.
-    pub fn new(keys: &'k [Vec<u8>]) -> FetchAhead<'k> {
-        FetchAhead { keys, told: 0, documents: 0, bytes: 0 }
-    }
-
+impl FetchAhead {
     /// The document of the key at a place. A later call names a later place.
     pub fn fetch(
         &mut self,
+        keys: &(impl FetchedKeys + ?Sized),
         place: usize,
         collection: &Collection,
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<Option<Bytes>, StorageError> {
         if place >= self.told {
-            let part = &self.keys[place..self.keys.len().min(place + self.part())];
+            let end = keys.count().min(place + self.part());
+            let part = (place..end).map(|place| keys.key(place));
             collection.expect_fetches(transaction, part, blocking)?;
-            self.told = place + part.len();
+            self.told = end;
         }
-        let found = collection.fetch(transaction, &self.keys[place], blocking)?;
+        let found = collection.fetch(transaction, keys.key(place), blocking)?;
         self.documents += 1;
         self.bytes += found.as_ref().map_or(0, |document| document.len());
         Ok(found)
     }
 
+    /// The same walk goes on with a new list of keys, whose documents are like the ones before.
+    pub fn restart(&mut self) {
+        self.told = 0;
+    }
+
     /// The number of keys of the next part.
-    fn part(&self) -> usize {
+    pub fn part(&self) -> usize {
         match self.bytes {
             0 => FIRST_PART,
             bytes => (PART_BYTES.saturating_mul(self.documents) / bytes).clamp(1, PART_MAX),
@@ -63,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_part_has_few_keys_where_documents_are_large() {
-        let part = |documents, bytes| FetchAhead { documents, bytes, ..FetchAhead::new(&[]) }.part();
+        let part = |documents, bytes| FetchAhead { documents, bytes, ..FetchAhead::default() }.part();
         assert_eq!([part(0, 0), part(64, 64 * 100), part(64, 64 << 16)], [FIRST_PART, PART_MAX, 64]);
         assert_eq!([part(64, 64 << 24), part(usize::MAX, usize::MAX)], [1, 1]);
     }
