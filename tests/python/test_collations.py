@@ -325,3 +325,13 @@ def test_indexes_of_every_kind_follow_their_collation(db, key):
     indexed.delete_many({"s": "Y"})
     assert indexed.database.command("validate", "indexed")["valid"]
     assert ids(indexed.find({"s": "cHANGED"})) == [0, 1] and ids(indexed.find({"s": "y"})) == []
+
+
+def test_distinct_values_are_the_same_with_an_index_of_another_collation(db):
+    db.c.insert_many([{"_id": 1, "m": "A", "k": {"x": 1}}, {"_id": 2}])
+    for name in ("m", "k.x", "none"):
+        before = db.c.distinct(name, collation=NO_CASE)
+        db.c.create_index(name)
+        assert db.c.distinct(name, collation=NO_CASE) == before and None not in before
+    # As in MongoDB, an index of the own collation gives a null for documents without the field.
+    assert db.c.distinct("m") == [None, "A"]

@@ -28,6 +28,7 @@ mod coordinates;
 pub mod covering;
 pub mod geo_hash;
 mod geo_json;
+mod line_clip;
 mod near;
 mod plane;
 mod polygon_rings;

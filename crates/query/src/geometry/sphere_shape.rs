@@ -13,8 +13,8 @@ use s2rst::s2::shape_index::ShapeIndex;
 use s2rst::s2::shape_index_region::ShapeIndexRegion;
 use s2rst::s2::{Cap, Cell, Point, Region};
 
-use super::PlanePoint;
 use super::sphere_polygon::{SpherePolygon, crosses};
+use super::{PlanePoint, line_clip};
 
 /// The radius of the earth in distances: 6378.1 km, as in MongoDB.
 pub const EARTH_RADIUS_METRES: f64 = 6_378_100.0;
@@ -199,14 +199,10 @@ impl Line {
     }
 
     fn is_within(&self, polygon: &SpherePolygon) -> bool {
-        polygon.bound().intersects(self.vertices.rect_bound())
-            && self.vertices.iter().all(|vertex| polygon.contains_point(*vertex))
-            && !crosses(self.edges(), polygon.index(), CrossingType::Interior)
+        line_clip::is_within(&self.vertices, polygon)
     }
 
     fn meets_polygon(&self, polygon: &SpherePolygon) -> bool {
-        polygon.bound().intersects(self.vertices.rect_bound())
-            && (self.vertices.iter().any(|vertex| polygon.contains_point(*vertex))
-                || crosses(self.edges(), polygon.index(), CrossingType::All))
+        line_clip::meets(&self.vertices, polygon)
     }
 }

@@ -71,6 +71,30 @@ fn polygons_hold_what_lies_within_and_not_in_their_holes() {
     assert!(holds(doc! { "lng": 1, "lat": 9 }) && !holds(doc! { "lng": 200, "lat": 9 }));
 }
 
+/// As MongoDB 6.0 answers for each of them, by `$geoWithin` and `$geoIntersects`.
+#[test]
+fn lines_touch_a_border_from_inside_and_do_not_meet_it_from_outside() {
+    let square = [(0.0, 0.0), (25.0, 0.0), (25.0, 25.0), (0.0, 25.0)];
+    let square = region(&doc! { "$geometry": (polygon(&[&square])) });
+    for (points, answers) in [
+        (&[(1.0, 1.0), (10.0, 3.0)][..], [true, true]),
+        (&[(0.0, 5.0), (10.0, 3.0)], [true, true]),
+        (&[(0.0, 0.0), (10.0, 3.0)], [true, true]),
+        (&[(1.0, 1.0), (0.0, 5.0), (10.0, 3.0)], [true, true]),
+        (&[(0.0, 5.0), (25.0, 5.0)], [true, true]),
+        (&[(5.0, 2.0), (-5.0, -5.0)], [false, true]),
+        // Out and back.
+        (&[(5.0, 2.0), (-5.0, -5.0), (5.0, 2.0), (0.0, 5.0)], [false, true]),
+        // On the border, and at a corner.
+        (&[(0.0, 0.0), (0.0, 25.0)], [false, false]),
+        (&[(-5.0, -5.0), (0.0, 0.0)], [false, false]),
+        (&[(-5.0, -5.0), (-5.0, 5.0)], [false, false]),
+    ] {
+        let line = stored(line(points)).unwrap();
+        assert_eq!([square.contains(&line), square.intersects(&line)], answers, "{points:?}");
+    }
+}
+
 #[test]
 fn polygons_cross_the_antimeridian_and_hold_poles() {
     let wide = region(

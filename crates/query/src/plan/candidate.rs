@@ -178,6 +178,11 @@ fn distinct_fields(
         // In an index a number is what it was for each document.
         return None;
     }
+    // The entries of another collation would give a null for documents without the field, as those of the
+    // own one do; but MongoDB reads the documents then, and finds no value.
+    if index.text_order != *find.filter.text_order() {
+        return None;
+    }
     let is_asked = |field: &IndexField| field.kind == FieldKind::Value && field.path == path;
     let at = index.fields.iter().position(is_asked)?;
     bounds.fields[..at].iter().all(Intervals::is_points).then_some(at + 1)
