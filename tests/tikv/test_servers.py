@@ -125,6 +125,15 @@ def test_a_store_of_several_servers_refuses_what_lives_in_the_memory_of_one(pair
             one.test.create_collection("special", **options)
 
 
+def test_a_lock_against_writes_is_refused_since_it_would_be_one_of_a_single_server(pair):
+    one, two = pair.clients()
+    with pytest.raises(OperationFailure, match="of this server alone") as refused:
+        one.admin.command("fsync", 1, lock=True)
+    assert refused.value.code == 72
+    assert one.admin.command("fsync")["ok"] == 1
+    two.shop.c.insert_one({"_id": 1})
+
+
 def test_a_store_with_a_capped_collection_stays_that_of_one_server(tmp_path):
     alone = Server(tmp_path / "alone", engine="tikv").start()
     with alone.client() as client:
@@ -465,8 +474,20 @@ def test_a_client_of_one_server_finds_what_a_client_of_the_other_has_just_made(p
         else:
             models = [UpdateOne({"_id": 1}, {"$inc": {"n": 1}}, namespace=f"test.{name}")]
             assert second.bulk_write(models).matched_count == 1, number
-        first[f"{name}-database"].c.insert_one({})
-        assert f"{name}-database" in second.list_database_names(), number
+        own = first[f"{name}-database"]
+        own.c.insert_one({})
+        if step == 0:
+            assert own.name in second.list_database_names(), number
+        elif step == 1:
+            explained = second[own.name].command("explain", {"count": "c"})
+            assert "EOF" not in str(explained["queryPlanner"]["winningPlan"]), number
+        elif step == 2:
+            second[own.name].c.rename("d")
+            assert first[own.name].d.count_documents({}) == 1, number
+        else:
+            assert second[own.name].command("dbStats")["collections"] == 1, number
+            second.drop_database(own.name)
+            assert first[own.name].list_collection_names() == [], number
 
 
 def test_stages_find_a_collection_that_the_client_has_just_made_at_the_other_server(pair):

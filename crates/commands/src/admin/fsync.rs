@@ -4,7 +4,8 @@
 //! writes, and for a start without log replay. `fsync` is MongoDB's, `checkpoint` TokuMX's.
 //!
 //! `fsync` with `lock` stops all writes until `fsyncUnlock`. The engine still reorganises its files:
-//! `pandoBackup` copies them, with writes or without.
+//! `pandoBackup` copies them, with writes or without. Where several servers share a store, each has a gate of
+//! its own, so that the lock is refused, as a `mongos` of MongoDB 6.0 refuses it.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -27,6 +28,11 @@ pub(crate) fn run(
         run_checkpoint(context, request, reply)?;
         reply.append("numFiles", RawValue::Int32(1));
         return Ok(());
+    }
+    if context.catalog().is_shared() {
+        let reason = "can't do lock through mongos: it would stop the writes of this server alone, of several that share the \
+                      store; stop the applications instead";
+        return Err(CommandError::failed(ErrorCode::InvalidOptions, reason));
     }
     let gate = &context.shared.write_gate;
     let count = gate.close(context.operation)?;

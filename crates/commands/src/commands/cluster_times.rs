@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{BlockingMode, Catalog, ReadClaiming};
-use pando_document::{DocumentWriter, RawValue, Timestamp};
+use pando_document::{DocumentWriter, RawDocument, RawValue, Timestamp};
 
 use super::Commands;
 use crate::cluster_clock::{self, moment_of};
@@ -167,11 +167,13 @@ impl Commands {
         };
         let names_unknown = || {
             let mut named = vec![collection.to_owned()];
-            if let Ok(Some(RawValue::Array(stages))) = request.body.get("pipeline") {
-                // A pipeline that makes no sense is refused where it is parsed.
-                let _refused_later = add_references(stages, &mut named);
+            add_collections_of_stages(request.body, &mut named);
+            if let Some(explained) = explained(request) {
+                named.extend(explained.iter().next().and_then(|it| Some(it.ok()?.1.as_str()?.to_owned())));
+                add_collections_of_stages(explained, &mut named);
             }
             named.iter().any(|name| !is_known(database, name))
+                || namespaces_in(request).any(|(database, name)| !is_known(database, name))
                 || namespaces_of_bulk_write(request).any(|(database, name)| !is_known(database, name))
         };
         let ReadConcern { at, after, .. } = arguments.read;
@@ -227,9 +229,37 @@ impl Commands {
     }
 }
 
-/// Whether a command lists databases or collections.
+/// Whether a command is about all databases or collections that there are.
 fn lists_names(request: &Request<'_>) -> bool {
-    matches!(request.command(), Ok(("listDatabases" | "listCollections", _)))
+    let lists =
+        |name| matches!(name, "listDatabases" | "listCollections" | "dropDatabase" | "dbStats" | "dbHash");
+    request.command().is_ok_and(|(name, _)| lists(name))
+}
+
+/// The command that another one explains.
+fn explained<'r>(request: &Request<'r>) -> Option<&'r RawDocument> {
+    match request.command() {
+        Ok(("explain", RawValue::Document(command))) => Some(command),
+        _ => None,
+    }
+}
+
+/// Adds the collections that stages of a pipeline name, if the command has one. A pipeline that makes no
+/// sense is refused where it is parsed.
+fn add_collections_of_stages(command: &RawDocument, named: &mut Vec<String>) {
+    if let Ok(Some(RawValue::Array(stages))) = command.get("pipeline") {
+        let _refused_later = add_references(stages, named);
+    }
+}
+
+/// The collections that fields of commands name with their databases.
+fn namespaces_in<'r>(request: &Request<'r>) -> impl Iterator<Item = (&'r str, &'r str)> {
+    let fields = match request.command() {
+        Ok(("renameCollection", _)) => &["renameCollection"][..],
+        Ok(("dataSize" | "datasize", _)) => &["dataSize", "datasize"],
+        _ => &[],
+    };
+    fields.iter().filter_map(|field| request.body.get(field).ok()??.as_str()?.split_once('.'))
 }
 
 /// The databases and collections of the command `bulkWrite`; one that makes no sense is refused where it is
