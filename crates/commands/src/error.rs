@@ -130,7 +130,10 @@ impl From<StorageError> for CommandError {
                 return failure.into();
             }
             ErrorKind::Busy => ErrorCode::LockTimeout,
-            ErrorKind::NotFound => ErrorCode::QueryPlanKilled,
+            ErrorKind::NotFound => {
+                let reason = format!("a collection or index was dropped while it was read ({error})");
+                return CommandError::failed(ErrorCode::QueryPlanKilled, reason);
+            }
             ErrorKind::InvalidInput => ErrorCode::BadValue,
             ErrorKind::TooLarge => ErrorCode::TransactionTooLarge,
             ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,

@@ -137,7 +137,8 @@ fn at(offset: Option<u64>) -> String {
 
 fn holder(pid: Option<u32>) -> String {
     match pid {
-        None => "another process: end that process first".to_owned(),
+        None => "another process, or another part of this one: end it, or let go of the store there, first"
+            .to_owned(),
         Some(pid) if pid == std::process::id() => {
             format!(
                 "this process ({pid}): use the handle that has it open, or let go of it, its collections, cursors and sessions \

@@ -1,9 +1,10 @@
 //! The operating system's files (Linux): positional reads and writes, direct where the file system can.
 
 mod file;
+mod lock_holder;
 
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -129,7 +130,8 @@ impl FileSystem for RealFileSystem {
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
-                return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: read_pid(&mut file) });
+                let pid = lock_holder::of(&file).or_else(|| lock_holder::written_in(&mut file));
+                return Err(EnvironmentError::Locked { path: folder.to_owned(), pid });
             }
             Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
         }
@@ -137,7 +139,8 @@ impl FileSystem for RealFileSystem {
         // file system can.
         let opened = fs::File::open(folder).map_err(failed)?;
         if let Err(fs::TryLockError::WouldBlock) = opened.try_lock() {
-            return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: None });
+            let pid = lock_holder::of(&opened);
+            return Err(EnvironmentError::Locked { path: folder.to_owned(), pid });
         }
         write_pid(&mut file);
         Ok(FolderLock::held_by([file, opened]))
@@ -164,8 +167,9 @@ impl FileSystem for RealFileSystem {
         held.extend(file);
         for file in &held {
             if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
-                let pid = lock_file(&mut OpenOptions::new()).open(&path).ok();
-                let pid = pid.and_then(|mut file| read_pid(&mut file));
+                let written = lock_file(&mut OpenOptions::new()).open(&path).ok();
+                let written = written.and_then(|mut file| lock_holder::written_in(&mut file));
+                let pid = lock_holder::of(file).or(written);
                 return Err(EnvironmentError::Locked { path: folder.to_owned(), pid });
             }
         }
@@ -239,13 +243,6 @@ fn lock_file(options: &mut OpenOptions) -> &mut OpenOptions {
 /// with the process however that dies. On a full disk it cannot be written, and the store opens all the same.
 fn write_pid(file: &mut fs::File) {
     let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
-}
-
-fn read_pid(file: &mut fs::File) -> Option<u32> {
-    let mut text = String::new();
-    file.rewind().ok()?;
-    file.take(32).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
 }
 
 #[cfg(test)]

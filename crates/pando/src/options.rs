@@ -25,7 +25,8 @@ pub struct EngineOptions {
     /// Bytes of memory for cached pages, write buffers included; at least [`CACHE_BYTES_MIN`], at most 2^50,
     /// and 256 MiB by default.
     pub cache_bytes: u64,
-    /// Options of the engine by its own names, as text. Opening fails where the engine does not know one.
+    /// Options of the engine by its own names, as text. Opening fails where the engine does not know one, and
+    /// for `cache`, which is [`cache_bytes`](Self::cache_bytes).
     /// `("logBudget", "8MB")` keeps the files of a small store small: while it is open, its log grows to 1
     /// GiB otherwise, and is cut at the end. `("growthSize", "64KB")` does the same for its data file, which
     /// begins with 4 MiB otherwise.
@@ -37,6 +38,11 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// Refuses what no engine can work with.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        // The limits of the cache and of the memory of queries go by that field.
+        if self.named.iter().any(|(name, _)| name == "cache") {
+            let message = "the cache has a field of its own: set cache_bytes, and leave the named option out";
+            return Err(Error::InvalidArgument(message.to_owned()));
+        }
         if self.cache_bytes < CACHE_BYTES_MIN {
             let (given, least) = (self.cache_bytes, CACHE_BYTES_MIN);
             let message =

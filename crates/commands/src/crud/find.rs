@@ -76,6 +76,7 @@ pub(crate) fn run(
             check_read_concern(context, &collection)?;
             let reader = context.reader()?;
             snapshot = Some(reader.snapshot()?);
+            let collection = as_of_reader(context, collection, find.collection)?;
             Box::new(FindSource::new(context, collection, reader, parsed, &memory)?)
         }
         None if parsed.filter.has_text() => {
@@ -102,6 +103,17 @@ pub(crate) fn run(
         ..NewCursor::new(request.body, namespace.to_string(), source, memory.account)
     };
     cursor_reply::open(context, cursor, reply)
+}
+
+/// The collection as it is known after the snapshot of its reader: an index that was dropped before the
+/// snapshot is not planned with.
+fn as_of_reader(
+    context: &Context<'_>,
+    before: Arc<Collection>,
+    name: &str,
+) -> Result<Arc<Collection>, CommandError> {
+    let now = context.collection(name)?.filter(|now| now.uuid() == before.uuid());
+    Ok(now.unwrap_or(before))
 }
 
 /// The source of a tailable cursor.

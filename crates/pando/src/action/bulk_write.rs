@@ -4,9 +4,11 @@
 //! `insert_many` costs. Writes are carried out in the order of the list.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 
+use super::options;
 use crate::client_session::SessionState;
 use crate::reply::{number, refused_writes, write_errors};
 use crate::results::SummaryBulkWriteResult;
@@ -25,6 +27,8 @@ pub struct BulkWrite<'s> {
     models: Vec<WriteModel>,
     ordered: bool,
     session: Option<Arc<SessionState>>,
+    /// What each command has beside its statements.
+    command: Document,
 }
 
 /// Statements that one command can hold.
@@ -39,13 +43,20 @@ struct Group {
 
 impl<'s> BulkWrite<'s> {
     pub(crate) fn new(store: &'s Pando, models: Vec<WriteModel>) -> BulkWrite<'s> {
-        BulkWrite { store, models, ordered: true, session: None }
+        BulkWrite { store, models, ordered: true, session: None, command: Document::new() }
     }
 
     /// Whether the first failure ends the call, which is so unless `false` is said here.
     pub fn ordered(mut self, ordered: bool) -> Self {
         self.ordered = ordered;
         self
+    }
+
+    options! { command:
+        /// The time after which a write ends with an error, also while it waits for a transaction that has
+        /// taken the same document. The writes go in several parts, each of which may take as long. Zero is
+        /// no limit.
+        max_time(Duration) => "maxTimeMS";
     }
 
     /// Makes the writes some of the session: they belong to the transaction that the session has open.
@@ -75,8 +86,9 @@ impl<'s> BulkWrite<'s> {
             }
             let (verb, list) = group.kind.words();
             let (first, sent) = (group.first, group.statements.len());
-            let command =
+            let mut command =
                 doc! { verb: group.namespace.coll, list: group.statements, "ordered": self.ordered };
+            command.extend(self.command.clone());
             let failed = match database.write(command) {
                 Ok(reply) => {
                     add(&mut done, group.kind, &reply);
