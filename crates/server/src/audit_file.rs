@@ -16,7 +16,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -73,7 +73,15 @@ enum End {
 
 impl AuditFile {
     /// Opens a file to append to it; makes it if it is missing. A chain goes on where it ended.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is a pipe or socket: such a reader would stop the server when it stalls, and a
+    /// chain cannot be read again.
     pub(crate) fn open(path: &Path, chaining: Chaining) -> io::Result<AuditFile> {
+        let kind = std::fs::metadata(path).map(|found| found.file_type());
+        if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket()) {
+            return Err(io::Error::other("it is a pipe or socket, whose reader could stop the server"));
+        }
         let last = if chaining == Chaining::On { last_chain(path)? } else { String::new() };
         let state = State { file: open_to_append(path)?, last, end: end_of(path)?, lost: 0 };
         Ok(AuditFile { path: path.to_owned(), chaining, state: Mutex::new(state) })

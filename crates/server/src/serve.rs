@@ -17,6 +17,7 @@ mod ineffective_options;
 mod legacy_operation;
 mod listening;
 mod log_tail_layer;
+mod log_writer;
 mod logging;
 mod privileges;
 mod service_manager;
@@ -38,7 +39,7 @@ use file_limit::FILES_MIN;
 pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
-use logging::ProcessLog;
+use logging::{FlushAtEnd, ProcessLog};
 use pando_commands::{
     AccessControl, AuditTrail, ByteSize, CertificateRotation, ErrorKind, LogLine, LogSeverity, LogTail,
     ServerStop, StartParameterError, StorageError,
@@ -97,6 +98,15 @@ pub enum ServeError {
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
+    },
+    /// The file of the audit trail is in the store.
+    #[error(
+        "--audit-path {}: the file is one of the store's; name another one, or leave the option out for audit.json in the data folder",
+        path.display()
+    )]
+    AuditInStore {
+        /// The file.
+        path: PathBuf,
     },
     /// The master key of an encrypted store cannot be had.
     #[error("cannot encrypt the store: {source}")]
@@ -231,6 +241,7 @@ fn is_wrong_setting(error: &(dyn Error + 'static)) -> bool {
 /// # Errors
 /// [`ServeError`].
 pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
+    let _flush = FlushAtEnd;
     let log = logging::start(configuration);
     log_doubts(configuration);
     let begun = Instant::now();

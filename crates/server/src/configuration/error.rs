@@ -70,6 +70,14 @@ pub enum ValueError {
         /// The least.
         min: pando_commands::ByteSize,
     },
+    /// A size below the least, without a unit: most likely another one was meant.
+    #[error("{bytes} is a number of bytes: write a unit, such as {bytes}MB; expected at least {min}")]
+    Bytes {
+        /// The least.
+        min: pando_commands::ByteSize,
+        /// The number.
+        bytes: u64,
+    },
     /// A part of the cache that is larger than the cache.
     #[error("expected at most {cache}, the size of the cache (--cache)")]
     AboveCache {
@@ -150,6 +158,14 @@ pub enum ConfigurationError {
         /// The file.
         file: PathBuf,
         /// Its name.
+        key: String,
+    },
+    /// A key of the file has a list, and its option takes one value.
+    #[error("{}: '{key}' takes one value, and not a list", file.display())]
+    ListForValue {
+        /// The file.
+        file: PathBuf,
+        /// The key.
         key: String,
     },
     /// A key of the file has a value of a kind that no option takes.

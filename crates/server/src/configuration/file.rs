@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::all_options;
 use super::error::ConfigurationError;
+use super::options::Shape;
 
 /// Reads a file into `(option, text)`.
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, ConfigurationError> {
@@ -24,6 +25,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Configura
             let nearest = nearest_name(&key, LIKENESS_MIN);
             return Err(ConfigurationError::UnknownKey { file: path.to_owned(), key, nearest });
         };
+        if value.is_array() && !matches!(entry.shape, Shape::List(_)) {
+            return Err(ConfigurationError::ListForValue { file: path.to_owned(), key });
+        }
         let text =
             text_of(&value).ok_or_else(|| ConfigurationError::ValueKind { file: path.to_owned(), key })?;
         found.push((entry.name, text));
@@ -59,12 +63,13 @@ fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
         Value::Boolean(truth) => Some(truth.to_string()),
         Value::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
             texts.map(|texts| texts.join(","))
         }
-        Value::Float(_) | Value::Datetime(_) | Value::Table(_) => None,
+        Value::Datetime(_) | Value::Table(_) => None,
     }
 }
 

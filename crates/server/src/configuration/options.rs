@@ -110,10 +110,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         default: "256MB",
         help: "Memory limit of the storage engine: pages, write buffers, inner nodes, filters; such as 256MB or 4GB, at least 16MB.",
         apply: |configuration, text| {
-            configuration.cache = text.parse()?;
-            if configuration.cache < CACHE_BYTES_MIN {
-                return Err(ValueError::TooSmall { min: CACHE_BYTES_MIN });
-            }
+            configuration.cache = size_of_at_least(CACHE_BYTES_MIN, text)?;
             Ok(())
         },
     },
@@ -126,11 +123,8 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         apply: |configuration, text| {
             configuration.query_memory = match text {
                 "auto" => None,
-                _ => Some(text.parse()?),
+                _ => Some(size_of_at_least(QUERY_MEMORY_MIN, text)?),
             };
-            if configuration.query_memory.is_some_and(|memory| memory < QUERY_MEMORY_MIN) {
-                return Err(ValueError::TooSmall { min: QUERY_MEMORY_MIN });
-            }
             Ok(())
         },
     },
@@ -342,6 +336,16 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         },
     },
 ];
+
+/// A size from a least one on.
+fn size_of_at_least(min: ByteSize, text: &str) -> Result<ByteSize, ValueError> {
+    let size: ByteSize = text.parse()?;
+    match text.trim().parse() {
+        _ if size >= min => Ok(size),
+        Ok(bytes) => Err(ValueError::Bytes { min, bytes }),
+        Err(_) => Err(ValueError::TooSmall { min }),
+    }
+}
 
 /// Checks a filter of log lines. `EnvFilter` takes any word for the name of a module, a mistyped level
 /// included, so that a word by itself has to be a level here.

@@ -46,6 +46,20 @@ fn the_memory_of_queries_is_a_size_of_a_megabyte_at_least_or_chosen_by_the_cache
     assert_eq!(memory_of("64MiB").unwrap().map(ByteSize::bytes), Some(64 << 20));
     assert_eq!(memory_of("auto").unwrap(), None);
     assert!(refusal(&[("query-memory", "1000")], &[], None).contains("expected at least 1MB"));
+    assert!(refusal(&[("cache", "1MB")], &[], None).contains("expected at least 16MB"));
+    let bytes = refusal(&[], &[], Some("cache = 64"));
+    assert!(bytes.contains("64 is a number of bytes: write a unit, such as 64MB"), "{bytes}");
+}
+
+#[test]
+fn a_file_takes_numbers_with_fractions_and_lists_only_for_options_with_several_values() {
+    let file = Some("slow-sample-rate = 0.5");
+    assert_eq!(
+        resolve(&[], &[], file).unwrap().monitoring,
+        resolve(&[("slow-sample-rate", "0.5")], &[], None).unwrap().monitoring
+    );
+    let refused = refusal(&[], &[], Some("data = ['d3', 'd4']"));
+    assert!(refused.contains("'data' takes one value"), "{refused}");
 }
 
 #[test]

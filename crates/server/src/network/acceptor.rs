@@ -180,7 +180,8 @@ impl Refusals {
             match reason {
                 NoPermit::All(max) => warn!(
                     "refused {} connections, the last from {last}: {max} are open, which is the limit; raise \
-                     --max-connections or close idle clients",
+                     --max-connections or, where the start has told that it is lower, the limit of open files (ulimit -n, \
+                     LimitNOFILE), or close idle clients",
                     self.count
                 ),
                 NoPermit::OfAddress(max) => warn!(

@@ -1,12 +1,13 @@
 //! `pando copy`.
 
 use std::error::Error;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use pandodb::EngineName;
+use pandodb::{EngineName, SOCKET_NAME};
 use serde_json::json;
 
 use super::encryption_arguments::{EncryptionArguments, OF_SOURCE, OF_STORE};
@@ -23,6 +24,14 @@ use crate::transfer::{
     DataFolder, Digests, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions, StoreCopy, Talk, TargetChoice,
     WriteMode, Writing, copy, database_of,
 };
+use crate::uri_encoding::socket_uri;
+
+/// Whether a store is only read, so that the server that has its folder open will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Yes,
+    No,
+}
 
 const EXAMPLES: &str = "Examples:
   pando copy --from mongodb://old.example:27017 --to mongodb://127.0.0.1:27017
@@ -151,8 +160,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         let reason = "--from-password-file - and --password-file -: standard input has one password; name a file for the other";
         return Err(UsageError::new(reason).into());
     }
-    let from = opened(from, &OF_SOURCE, &login_arguments::OF_SOURCE, matches)?;
-    let to = opened(to, &OF_STORE, &login_arguments::OF_STORE, matches)?;
+    let from = opened(from, (&OF_SOURCE, &login_arguments::OF_SOURCE), Reading::Yes, matches)?;
+    let to = opened(to, (&OF_STORE, &login_arguments::OF_STORE), Reading::No, matches)?;
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
@@ -380,8 +389,8 @@ fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
 /// A folder with the keys of its store, or a server with the login to it.
 fn opened(
     mut store: TargetChoice,
-    keys: &EncryptionArguments,
-    login: &LoginArguments,
+    (keys, login): (&EncryptionArguments, &LoginArguments),
+    reading: Reading,
     matches: &ArgMatches,
 ) -> Result<TargetChoice, Box<dyn Error>> {
     match &mut store {
@@ -390,6 +399,12 @@ fn opened(
             *uri = login.completed(uri, matches)?;
         }
         TargetChoice::Data(folder) => {
+            if reading == Reading::Yes
+                && let Some(server) = login_to_holder(folder, login, matches)?
+            {
+                keys.refuse_for_server(matches)?;
+                return Ok(server);
+            }
             login.refuse_for_folder(matches)?;
             folder.encryption = keys.load(matches)?;
         }
@@ -399,6 +414,20 @@ fn opened(
         }
     }
     Ok(store)
+}
+
+/// The server that has a folder open, with the login to it; `None` where there is none, or no login was given.
+fn login_to_holder(
+    folder: &DataFolder,
+    login: &LoginArguments,
+    matches: &ArgMatches,
+) -> Result<Option<TargetChoice>, UsageError> {
+    let socket = folder.join(SOCKET_NAME);
+    // A socket that nobody listens on is left over from a server that was killed.
+    if !login.is_given(matches) || UnixStream::connect(&socket).is_err() {
+        return Ok(None);
+    }
+    Ok(Some(TargetChoice::Uri(login.completed(&socket_uri(&socket), matches)?)))
 }
 
 /// The database to copy. Collections keep their names, so that the target's connection string names no other.

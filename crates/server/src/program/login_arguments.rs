@@ -94,6 +94,11 @@ impl LoginArguments {
         refuse_first([self.username, self.password_file].into_iter().filter(|name| matches.contains_id(name)))
     }
 
+    /// Whether there is a login.
+    pub(super) fn is_given(&self, matches: &ArgMatches) -> bool {
+        [self.username, self.password_file].into_iter().any(|name| matches.contains_id(name))
+    }
+
     /// Whether the password comes from standard input.
     pub(super) fn is_from_standard_input(&self, matches: &ArgMatches) -> bool {
         matches.get_one::<String>(self.password_file).is_some_and(|file| file == "-")
@@ -115,7 +120,7 @@ fn refuse_first(mut given: impl Iterator<Item = &'static str>) -> Result<(), Usa
     match given.next() {
         None => Ok(()),
         Some(name) => Err(UsageError::new(format!(
-            "--{name}: a data folder is opened without a login; leave the option out"
+            "--{name}: no server has the data folder open, and it is opened without a login; leave the option out"
         ))),
     }
 }

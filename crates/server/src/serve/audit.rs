@@ -1,6 +1,6 @@
 //! The audit trail of a server, from its configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pando_commands::{AuditFilter, AuditTrail};
@@ -26,6 +26,9 @@ pub(super) fn wanted(configuration: &Configuration) -> Result<Option<WantedTrail
         return Ok(None);
     }
     let path = path.clone().unwrap_or_else(|| configuration.data.join(pandodb::AUDIT_NAME));
+    if is_of_store(&configuration.data, &path) {
+        return Err(ServeError::AuditInStore { path });
+    }
     let chaining = if *is_chained { Chaining::On } else { Chaining::Off };
     let filter = match filter.as_str() {
         "" | "{}" => None,
@@ -35,6 +38,16 @@ pub(super) fn wanted(configuration: &Configuration) -> Result<Option<WantedTrail
         }
     };
     Ok(Some(WantedTrail { path, chaining, filter }))
+}
+
+/// Files and folders of a store of betree beside its data files, which begin with `data.`.
+const OF_STORE: [&str; 6] = ["LOCK", "keys", "wal", "spill", "scratch", pandodb::SOCKET_NAME];
+
+/// Whether a path is that of a file of the store, or within a folder of it.
+fn is_of_store(data: &Path, path: &Path) -> bool {
+    let (Ok(data), Ok(path)) = (data.canonicalize(), path.canonicalize()) else { return false };
+    let within = path.strip_prefix(data).ok().and_then(|within| within.iter().next()?.to_str());
+    within.is_some_and(|name| OF_STORE.contains(&name) || name.starts_with("data."))
 }
 
 impl WantedTrail {

@@ -5,21 +5,23 @@
 //! or `info` where it says more; 1 is `debug`; 2 and above are `trace`. Other programs' crates stay as they
 //! were.
 //!
-//! A log that cannot be written, because its disk is full or its reader has gone, loses lines and stops
-//! nothing: `getLog` still has the last ones.
+//! A log that cannot be written, because its disk is full or its reader has gone or stalled, loses lines and
+//! stops nothing ([`LogWriter`]): `getLog` still has the last ones.
 
 use std::backtrace::Backtrace;
 use std::io;
 use std::panic;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pando_commands::{LogTail, LogVerbosity};
 use tracing::{error, warn};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, reload};
 
 use super::log_tail_layer::LogTailLayer;
+use super::log_writer::LogWriter;
 use crate::configuration::{Configuration, LogFormat};
 use crate::error_text::panic_text;
 
@@ -49,6 +51,26 @@ const TARGETS: [(&str, &[&str]); 8] = [
         ],
     ),
 ];
+
+/// The writer of the process's only log.
+static WRITER: OnceLock<Arc<LogWriter>> = OnceLock::new();
+
+/// Waits until the lines of the log are written, for a second at most: before the process ends.
+pub(super) fn flush() {
+    if let Some(writer) = WRITER.get() {
+        writer.flush();
+    }
+}
+
+/// Flushes the log when it goes.
+#[derive(Debug)]
+pub(super) struct FlushAtEnd;
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        flush();
+    }
+}
 
 /// The log of the process, as commands show and change it.
 pub(super) struct ProcessLog {
@@ -93,9 +115,15 @@ pub(super) fn start(configuration: &Configuration) -> ProcessLog {
     let verbosity = Arc::new(verbosity_of(&configuration.log_level));
     // The table of options has checked the filter.
     let filter = EnvFilter::new(&configuration.log_level);
+    let writer = WRITER.get().cloned().map_or_else(|| LogWriter::start(io::stderr()), Ok);
+    let writer = match writer {
+        Ok(writer) => BoxMakeWriter::new(Arc::clone(WRITER.get_or_init(|| writer))),
+        // Without a thread to spare each line is written by the thread that it comes from.
+        Err(_) => BoxMakeWriter::new(io::stderr),
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(writer)
         // Otherwise it tells of a failed line on standard error too, which panics there.
         .log_internal_errors(false);
     let layer = LogTailLayer { tail: Arc::clone(&tail) };
@@ -140,6 +168,7 @@ fn log_panics() {
         let thread = thread.name().unwrap_or("without a name");
         let backtrace = Backtrace::force_capture();
         error!(%backtrace, "panic in thread {thread} at {place}: {text}; report this defect with its backtrace");
+        flush();
     }));
 }
 

@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
 
+use super::logging;
 use super::transport::Certificates;
 use crate::stop_signals::{StopSignal, StopSignals};
 
@@ -69,6 +70,7 @@ impl ShutdownSignal {
                     StopSignal::Later if signal == SIGHUP => continue,
                     StopSignal::Later => {
                         warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
+                        logging::flush();
                         process::exit(EXIT_CODE_INTERRUPTED);
                     }
                 }

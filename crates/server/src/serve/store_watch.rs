@@ -24,6 +24,7 @@ use pandodb::{Commands, EngineName, FolderError, FolderState, MissingStore, insp
 use tracing::{error, info, warn};
 
 use super::command_handler::CommandHandler;
+use super::logging;
 use crate::amounts::{bytes_text, time_text};
 use crate::error_text::error_text;
 
@@ -63,6 +64,7 @@ impl StoreWatch {
                     match line {
                         Line::End(text) => {
                             error!("{text}; the store is in {}", folder.display());
+                            logging::flush();
                             process::exit(EXIT_CODE_STOPPED);
                         }
                         Line::Error(text) => error!("{text}; the store was in {}", folder.display()),

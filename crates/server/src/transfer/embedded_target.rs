@@ -1,6 +1,7 @@
 //! A data folder as target, opened in this process.
 
 use bson::{Document, RawDocumentBuf};
+use pando_commands::ByteSize;
 use pando_document::RawDocument;
 use pandodb::{
     DocumentSequence, DurabilityChoice, EngineName, EngineOptions, FolderState, MissingStore, Options, Pando,
@@ -36,7 +37,7 @@ impl EmbeddedTarget {
         // Closing the store at the end syncs everything.
         let durability = DurabilityChoice::Logged;
         let encryption = folder.encryption.clone();
-        let engine_options = EngineOptions { named: named.to_vec(), encryption, ..EngineOptions::default() };
+        let engine_options = EngineOptions { encryption, ..options_of(named.to_vec())? };
         let is_new = matches!(inspect_folder(engine, folder, missing_store), Ok(FolderState::Vacant));
         let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
         warn_root_in(folder);
@@ -57,7 +58,7 @@ impl EmbeddedTarget {
         let folder = tempfile::tempdir().map_err(TransferError::Folder)?;
         let mut named = cluster.engine_options();
         named.extend_from_slice(more);
-        let engine_options = EngineOptions { named, ..EngineOptions::default() };
+        let engine_options = options_of(named)?;
         let durability = DurabilityChoice::Logged;
         let options = Options { engine, engine_options, durability, ..Options::default() };
         let store = Pando::open_with(folder.path(), &options)?;
@@ -68,6 +69,17 @@ impl EmbeddedTarget {
         let session = store.raw_session();
         EmbeddedTarget { store, session, _folder: folder }
     }
+}
+
+/// The options of an engine by name, of which the cache has a field of its own.
+fn options_of(named: Vec<(String, String)>) -> Result<EngineOptions, TransferError> {
+    let (caches, named): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, _)| name == "cache");
+    let mut options = EngineOptions { named, ..EngineOptions::default() };
+    if let Some((_, text)) = caches.last() {
+        let size: ByteSize = text.parse().map_err(|_| TransferError::Cache { text: text.clone() })?;
+        options.cache_bytes = size.bytes();
+    }
+    Ok(options)
 }
 
 impl Target for EmbeddedTarget {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use pando_encryption::EncryptionError;
 use pando_wire::WireError;
 
 use super::format::FormatError;
@@ -27,6 +28,26 @@ pub enum TransferError {
         /// The error of the system.
         source: io::Error,
     },
+    /// There is nothing to export, and the output is there already, such as the export of another night.
+    #[error(
+        "there is no collection {namespace}, and {} has content: it stays as it is; correct the name, or remove the file first",
+        path.display()
+    )]
+    KeptFile {
+        /// The file.
+        path: PathBuf,
+        /// The name of the collection.
+        namespace: String,
+    },
+    /// The cache of an engine is no size.
+    #[error("--engine-option cache={text}: expected a size, such as 256MB")]
+    Cache {
+        /// The text.
+        text: String,
+    },
+    /// The key of a folder is not that of its store.
+    #[error(transparent)]
+    Encryption(#[from] EncryptionError),
     /// The format of the input cannot be told.
     #[error("{} is {reason}", path.display())]
     Format {

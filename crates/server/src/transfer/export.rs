@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
@@ -72,8 +72,8 @@ pub struct Exported {
 /// Exports a collection.
 ///
 /// # Errors
-/// The store or the output cannot be opened, or the query is refused, so that nothing was written. An error
-/// after that is part of the result.
+/// The store or the output cannot be opened, the query is refused, or the collection is not there while the
+/// output is a file with content, so that nothing was written. An error after that is part of the result.
 pub fn export(export: &Export) -> Result<Exported, TransferError> {
     let begun = Instant::now();
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
@@ -84,6 +84,10 @@ pub fn export(export: &Export) -> Result<Exported, TransferError> {
     // Before the file is made, so that a query that is refused leaves no empty one.
     let reply = target.run(&export.database, find, None)?;
     let collection_exists = exists(target.as_mut(), export)?;
+    if !collection_exists && let Some(file) = export.file.as_ref().filter(|file| has_content(file)) {
+        let namespace = format!("{}.{}", export.database, export.collection);
+        return Err(TransferError::KeptFile { path: file.clone(), namespace });
+    }
     let path = export.file.clone().unwrap_or_else(|| PathBuf::from("standard output"));
     let sink = open_sink(export).map_err(|source| TransferError::Write { path: path.clone(), source })?;
     let total = export.file.as_ref().and_then(|_| count(target.as_mut(), export));
@@ -114,6 +118,11 @@ pub fn export(export: &Export) -> Result<Exported, TransferError> {
         (Err(error), _) | (Ok(_), Err(error)) => ExportEnd::Failed(error),
     };
     Ok(Exported { documents, bytes, elapsed: begun.elapsed(), end, collection_exists })
+}
+
+/// Whether a file has something to lose.
+fn has_content(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0)
 }
 
 fn open_sink(export: &Export) -> io::Result<Box<dyn Write>> {

@@ -7,14 +7,15 @@
 //! A server asks for the right `bypassDocumentValidation`, which the role `readWrite` lacks. For such a user
 //! the copy leaves the field out, and says so.
 
+use bson::doc;
 use bson::oid::ObjectId;
-use bson::{Document, doc};
 
 use super::error::{TransferError, UNAUTHORIZED};
 use super::import_plan::{ImportPlan, Unit};
 use super::shared_store::SharedStore;
 use super::target::Target;
 use super::target_options::OtherOptions;
+use super::write_mode::WriteMode;
 
 const FIELD: &str = "bypassDocumentValidation";
 
@@ -22,6 +23,7 @@ const FIELD: &str = "bypassDocumentValidation";
 pub(super) fn bypass_rules(
     plan: &mut ImportPlan,
     other_options: &[OtherOptions],
+    mode: WriteMode,
     target: &SharedStore,
 ) -> Result<(), TransferError> {
     for unit in &mut plan.units {
@@ -32,11 +34,11 @@ pub(super) fn bypass_rules(
         if other_options.iter().any(|other| other.namespace == namespace && other.has("validator")) {
             continue;
         }
-        if may_bypass(unit, target)? {
+        if may_bypass(unit, mode, target)? {
             unit.command_fields.insert(FIELD, true);
         } else {
             plan.remarks.push(format!(
-                "{namespace}: the user at the target has no right {FIELD} (the role dbAdmin has it), so that documents \
+                "{namespace}: the user at the target has no right {FIELD} (the roles dbAdmin and restore have it), so that documents \
                  which are older than the validator are refused"
             ));
         }
@@ -44,10 +46,19 @@ pub(super) fn bypass_rules(
     Ok(())
 }
 
-/// Whether the user has the right, by an update that finds no document.
-fn may_bypass(unit: &Unit, target: &SharedStore) -> Result<bool, TransferError> {
-    let nobody: Document = doc! { "q": { "_id": ObjectId::new() }, "u": { "$set": { "a": 1 } } };
-    let command = doc! { "update": &unit.collection, "updates": [nobody], FIELD: true };
+/// Whether the user has the right, by a write of the kind that the copy makes. It changes nothing: no document
+/// has the new `_id`, and no server takes an array as one.
+fn may_bypass(unit: &Unit, mode: WriteMode, target: &SharedStore) -> Result<bool, TransferError> {
+    let command = match mode {
+        WriteMode::Insert => {
+            let nowhere = doc! { "_id": [1] };
+            doc! { "insert": &unit.collection, "documents": [nowhere], FIELD: true }
+        }
+        WriteMode::Upsert | WriteMode::Merge | WriteMode::Delete => {
+            let nobody = doc! { "q": { "_id": ObjectId::new() }, "u": { "$set": { "a": 1 } } };
+            doc! { "update": &unit.collection, "updates": [nobody], FIELD: true }
+        }
+    };
     match target.clone().run(&unit.database, command, None) {
         Err(TransferError::Refused { code: UNAUTHORIZED, .. }) => Ok(false),
         // Another refusal says nothing of the right. The writes meet it again, and tell it.

@@ -1,6 +1,8 @@
 //! The store that documents go to or come from: one trait for a server and a data folder.
 
 use bson::{Bson, Document, RawDocumentBuf};
+use pando_encryption::{EncryptionError, KEY_TABLE_FILE, Vault};
+use pando_environment::Environment;
 use pandodb::{EngineName, MissingStore, SOCKET_NAME};
 
 use super::address::without_password;
@@ -75,11 +77,22 @@ impl TargetChoice {
             let socket = folder.join(SOCKET_NAME);
             // A socket that nobody listens on is left over from a server that was killed.
             if let Ok(server) = RemoteTarget::through_socket(&socket, interrupt.clone()) {
+                check_key(folder)?;
                 return Ok(Box::new(server));
             }
         }
         self.open(MissingStore::Refuse, interrupt)
     }
+}
+
+/// Refuses a key that is not the one of the store. The server has its own, so that this one opens nothing.
+fn check_key(folder: &DataFolder) -> Result<(), TransferError> {
+    let Some(encryption) = &folder.encryption else { return Ok(()) };
+    if !folder.join(KEY_TABLE_FILE).exists() {
+        return Err(EncryptionError::StoreIsPlain { folder: folder.to_path_buf() }.into());
+    }
+    Vault::open(&Environment::real(), folder, encryption)?;
+    Ok(())
 }
 
 /// Documents that go beside a command.

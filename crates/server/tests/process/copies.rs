@@ -1,10 +1,13 @@
 //! Copies between servers and folders.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
+use rustix::process::Signal;
 
 use crate::connection::Connection;
 use crate::running_server::{Server, pando, run};
@@ -385,4 +388,91 @@ fn documents_that_are_older_than_the_validator_of_their_collection_are_copied() 
         "{said}"
     );
     assert_eq!(connection.ok("shop", doc! { "count": "v" }).get_i32("n").ok(), Some(1));
+}
+
+/// A user of a folder that no server has open, with the password `secret`.
+fn add_user(data: &str, name: &str, roles: &[&str]) {
+    let roles = roles.iter().flat_map(|role| ["--role", role]);
+    let arguments: Vec<&str> = ["user", "add", name, "--data", data].into_iter().chain(roles).collect();
+    let mut adding = pando(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+    adding.stdin.take().unwrap().write_all(b"secret\n").unwrap();
+    assert!(adding.wait().unwrap().success());
+}
+
+#[test]
+fn a_folder_that_a_server_with_users_has_open_is_copied_with_the_login_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, copy, password] = ["data", "copy", "password"].map(|name| folder.path().join(name));
+    let [data, copy, file] = [&data, &copy, &password].map(|path| path.to_str().unwrap());
+    let source = Server::over(Path::new(data));
+    fill(&source, 300);
+    source.signal(Signal::TERM);
+    assert!(source.ended().0.success());
+    add_user(data, "ada", &["root"]);
+    std::fs::write(&password, "secret\n").unwrap();
+    let login = ["--from-username", "ada", "--from-password-file", file];
+
+    let copy_it = |more: &[&str]| run(&[&["copy", "--from", data, "--to", copy], more].concat());
+    let (status, _, said) = copy_it(&login);
+    assert!(!status.success() && said.contains("no server has the data folder open"), "{said}");
+    let server = Server::start(&["--data", data, "--auth", "--listen", "127.0.0.1:0"]);
+    let (status, _, said) = copy_it(&[]);
+    assert!(!status.success() && said.contains("--from-username"), "{said}");
+    let (status, out, said) = copy_it(&login);
+    assert!(status.success() && out.starts_with("300 documents copied"), "{out}{said}");
+    drop(server);
+}
+
+#[test]
+fn a_wrong_key_of_a_folder_that_a_server_has_open_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, copy] = ["data", "copy"].map(|name| folder.path().join(name));
+    let [right, wrong] = ["right", "wrong"].map(|name| folder.path().join(name));
+    for (key, digit) in [(&right, "1"), (&wrong, "2")] {
+        std::fs::write(key, digit.repeat(64)).unwrap();
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let [data, copy, right, wrong] = [&data, &copy, &right, &wrong].map(|path| path.to_str().unwrap());
+    let options = ["--data", data, "--encryption-key-file", right, "--listen", "127.0.0.1:0"];
+    let server = Server::start(&options);
+    fill(&server, 3);
+    let copy_with =
+        |key: &str| run(&["copy", "--from", data, "--to", copy, "--from-encryption-key-file", key]);
+    let (status, _, said) = copy_with(wrong);
+    assert!(!status.success() && said.contains("does not have the master key of the store"), "{said}");
+    let (status, out, said) = copy_with(right);
+    assert!(status.success(), "{out}{said}");
+    let plain = folder.path().join("plain");
+    let plain_server = Server::over(&plain);
+    let from = plain.to_str().unwrap();
+    let (status, _, said) = run(&["copy", "--from", from, "--to", copy, "--from-encryption-key-file", right]);
+    assert!(!status.success() && said.contains("is not encrypted"), "{said}");
+    drop((server, plain_server));
+}
+
+#[test]
+fn a_user_who_may_restore_copies_documents_that_are_older_than_the_validator() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, password] = ["data", "password"].map(|name| folder.path().join(name));
+    let [data, file] = [&data, &password].map(|path| path.to_str().unwrap());
+    let source = Server::in_memory();
+    let mut connection = Connection::tcp(&source);
+    connection.ok("shop", doc! { "insert": "v", "documents": [{ "_id": 1, "n": -1 }] });
+    connection.ok("shop", doc! { "collMod": "v", "validator": { "n": { "$gt": 0 } } });
+    let made = Server::over(Path::new(data));
+    made.signal(Signal::TERM);
+    assert!(made.ended().0.success());
+    add_user(data, "ada", &["restore", "readAnyDatabase"]);
+    add_user(data, "bob", &["readWriteAnyDatabase"]);
+    std::fs::write(&password, "secret\n").unwrap();
+    let target = Server::start(&["--data", data, "--auth", "--listen", "127.0.0.1:0"]);
+    let copy_as = |user: &str| {
+        let (from, to) = (uri(&source), uri(&target));
+        run(&["copy", "--from", &from, "--to", &to, "-u", user, "--password-file", file, "-d", "shop"])
+    };
+    let (status, _, said) = copy_as("bob");
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("the roles dbAdmin and restore have it"), "{said}");
+    let (status, out, said) = copy_as("ada");
+    assert!(status.success() && out.contains("1 document at the source, all there"), "{out}{said}");
 }

@@ -172,3 +172,19 @@ fn a_running_server_is_backed_up_and_the_backups_are_restored() {
     let (status, _, complaints) = run(&["restore", &more, "--to", &place("three")]);
     assert!(!status.success() && complaints.contains("incremental"), "{complaints}");
 }
+
+#[test]
+fn an_export_of_a_collection_that_is_not_there_leaves_an_earlier_file_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_memory();
+    let uri = format!("mongodb://{}", server.address);
+    let file = write(folder.path(), "orders.jsonl", b"{\"a\":1}\n");
+    let name = file.to_str().unwrap();
+    let export = |file: &str| run(&["export", "--uri", &uri, "-d", "shop", "-c", "nosuch", "--out", file]);
+    let (status, _, said) = export(name);
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("no collection shop.nosuch") && said.contains("stays as it is"), "{said}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"{\"a\":1}\n");
+    let new = folder.path().join("new.jsonl");
+    assert!(export(new.to_str().unwrap()).0.success() && new.exists());
+}

@@ -285,3 +285,33 @@ fn settings_that_only_an_edit_mends_end_with_the_code_of_a_wrong_configuration()
         assert!(status.code() == Some(code) && said.contains(words), "{arguments:?}: {status} {said}");
     }
 }
+
+#[test]
+fn an_audit_trail_in_a_file_of_the_store_or_a_pipe_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let made = Server::over(&data);
+    made.signal(rustix::process::Signal::TERM);
+    assert!(made.ended().0.success());
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let segment = std::fs::read_dir(data.join("wal")).unwrap().next().unwrap().unwrap().path();
+    for (path, reason) in [
+        (data.join("data.0000"), "one of the store's"),
+        (segment, "one of the store's"),
+        (pipe, "a pipe or socket"),
+    ] {
+        let (data, path) = (data.to_str().unwrap(), path.to_str().unwrap());
+        let said = refusal(&[
+            "--data",
+            data,
+            "--listen",
+            "127.0.0.1:0",
+            "--audit-destination",
+            "file",
+            "--audit-path",
+            path,
+        ]);
+        assert!(said.contains(reason), "{said}");
+    }
+}

@@ -59,3 +59,19 @@ fn inserted_documents_are_there_after_sigterm_and_after_sigkill() {
         server.ended();
     }
 }
+
+#[test]
+fn a_reader_of_the_log_that_has_stalled_stops_neither_requests_nor_the_end() {
+    let server = Server::start(&["--engine", "memory", "--slow-ms", "-1", "--listen", "127.0.0.1:0"]);
+    let mut connection = Connection::tcp(&server);
+    let text = "x".repeat(1_000);
+    // A line for each: more than the pipe has room for.
+    for _ in 0..400 {
+        connection.ok("shop", doc! { "insert": "c", "documents": [{ "text": &text }], "comment": &text });
+    }
+    server.signal(Signal::TERM);
+    // Nobody reads the log until the server has ended.
+    let (status, log) = server.ended();
+    let last = log.lines().last().unwrap_or_default();
+    assert!(status.success() && log.contains("slow query") && !log.contains("stopped"), "{last}");
+}
