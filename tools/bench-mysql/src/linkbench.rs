@@ -5,7 +5,8 @@
 //! lists, `counttable`. A count has a sign: without transactions a link may be hidden before who showed it
 //! has counted it, and a sum is right at the end only if no part of it was left out (the original stops at
 //! 0). The tables are not partitioned (the original's README advises 16 partitions by id1 for large graphs:
-//! `--mysql-table-options`).
+//! `--mysql-table-options`). A fourth table, `loadtable`, has one row: the size of the graph as it was
+//! loaded.
 //!
 //! # A write of a link
 //! 1. INSERT, or on a duplicate key make it visible. The rows that this affected say what was there: 1
@@ -37,7 +38,7 @@ use pando_bench::target::Target;
 use pando_bench::workload::linkbench::LinkBench;
 use pando_bench::workload::linkbench::store::{
     CheckExtent, Contents, Count, Found, Link, LinkChange, LinkDatabase, LinkKey, LinkStore, ListQuery,
-    Listed, Node, StoreChoice, Transactions,
+    Listed, LoadRecord, Node, StoreChoice, Transactions,
 };
 use pando_bench::workload::load::Loading;
 use pando_bench::workload::{Finding, RunNumber, Workload};
@@ -54,6 +55,11 @@ const ATTEMPTS_MAX: u32 = 1000;
 const NODES: &str = "nodetable";
 const LINKS: &str = "linktable";
 const COUNTS: &str = "counttable";
+/// The table of the record of the load.
+const LOAD: &str = "loadtable";
+
+/// The server's code of a table that is not there.
+const NO_SUCH_TABLE: u16 = 1146;
 
 /// The workload against servers of this protocol.
 #[derive(Clone, Debug)]
@@ -166,6 +172,11 @@ impl LinkDatabase for SqlDatabase {
         let mut connection = self.server.connect()?;
         let end = format!("{} CHARACTER SET latin1", self.server.table_end());
         let definitions = [
+            // First: no record may stand beside another graph than its own.
+            (
+                LOAD,
+                "(first_id BIGINT NOT NULL PRIMARY KEY, nodes BIGINT UNSIGNED NOT NULL, links BIGINT UNSIGNED NOT NULL)",
+            ),
             (
                 NODES,
                 "(id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, type INT UNSIGNED NOT NULL, \
@@ -187,6 +198,21 @@ impl LinkDatabase for SqlDatabase {
         definitions.iter().try_for_each(|(table, columns)| {
             recreate_table(&mut connection, &self.database, table, &format!("{columns} {end}"))
         })
+    }
+
+    fn record_load(&self, record: LoadRecord) -> Result<(), BenchError> {
+        let LoadRecord { first_id, nodes, links } = record;
+        let insert = format!("INSERT INTO {} VALUES ({first_id}, {nodes}, {links})", self.table(LOAD));
+        self.server.connect()?.query_drop(insert).map_err(of_sql)
+    }
+
+    fn load_record(&self) -> Result<Option<LoadRecord>, BenchError> {
+        let query = format!("SELECT first_id, nodes, links FROM {}", self.table(LOAD));
+        let found: Option<(i64, u64, u64)> = match self.server.connect()?.query_first(query) {
+            Err(mysql::Error::MySqlError(error)) if error.code == NO_SUCH_TABLE => return Ok(None),
+            found => found.map_err(of_sql)?,
+        };
+        Ok(found.map(|(first_id, nodes, links)| LoadRecord { first_id, nodes, links }))
     }
 
     fn contents(&self) -> Result<Contents, BenchError> {

@@ -165,6 +165,11 @@ fn data_of_another_size_or_without_the_index_is_refused_with_what_to_do() {
     measured(&server, &format!("linkbench -l --nodes 500 {graph}"));
     let why = refused(&server, &format!("linkbench -r --nodes 100 {graph}"));
     assert!(why.contains("holds a graph of about 500 nodes") && why.contains("--nodes"), "{why}");
+    measured(&server, &format!("linkbench -r --nodes 500 {graph} -D addnode=50"));
+    for nodes in [490, 499, 501] {
+        let why = refused(&server, &format!("linkbench -r --nodes {nodes} {graph}"));
+        assert!(why.contains("holds a graph of about 500 nodes"), "runs add nodes: {why}");
+    }
     measured(&server, &format!("linkbench -r --nodes 500 {graph}"));
 }
 

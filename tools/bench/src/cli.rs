@@ -6,7 +6,7 @@
 pub(crate) mod launch;
 pub(crate) mod sysbench;
 
-use crate::client::{EMBEDDED_SCHEME, Pace, Spacing};
+use crate::client::{Draws, EMBEDDED_SCHEME, Pace, Spacing};
 use crate::error::BenchError;
 use crate::protocol::Server;
 use crate::run::Plan;
@@ -327,6 +327,10 @@ pub fn uri(matches: &ArgMatches) -> String {
 /// Refuses what was asked for and the target has not, before anything starts.
 pub(crate) fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     let uri = uri(matches);
+    if is_given(matches, "profile") && !is_given(matches, "out") {
+        let cause = "symbols and flame graph are kept in the file of the run: give --out DIR, and read them with `report DIR`";
+        return Err(BenchError::option("profile", cause));
+    }
     let refuse =
         |options: &[&'static str], cause: &str| match options.iter().find(|name| is_given(matches, name)) {
             Some(option) => Err(BenchError::option(option, cause)),
@@ -404,7 +408,9 @@ pub(crate) fn measure_options(matches: &ArgMatches) -> MeasureOptions {
         _ => LoadWhen::Missing,
     };
     let poisson = value::<String>(matches, "arrivals") == "poisson";
-    let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
+    let seed = matches.try_get_one::<u64>("seed").ok().flatten().copied().unwrap_or(0);
+    let draws = Draws { seed, stream: RunNumber::FIRST.stream(0) };
+    let spacing = if poisson { Spacing::Poisson(draws) } else { Spacing::Even };
     let pace = matches.get_one("rate").map_or(Pace::Closed, |rate| Pace::Open { rate: *rate, spacing });
     let plan = |clients: &u32| Plan {
         clients: *clients,

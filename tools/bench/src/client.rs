@@ -46,7 +46,7 @@ pub(crate) use embedded::{
 pub(crate) use login::Login;
 pub(crate) use null_server::NullServer;
 pub(crate) use reply::{Outcome, outcome_of};
-pub(crate) use schedule::{Pace, Spacing};
+pub(crate) use schedule::{Draws, Pace, Schedule, Spacing};
 pub(crate) use script::{Judgement, Next, Script};
 pub(crate) use server_stream::TlsOf;
 pub(crate) use session::Session;

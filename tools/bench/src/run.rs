@@ -173,6 +173,7 @@ pub fn run(
         // Clients and engine are the same threads: there is no client whose cost could be told.
         tally.threads.clear();
     }
+    tally.count_overdue(over_at.map_or(window.to(), |over| over.min(window.to())));
     let planned = f64::from(plan.duration_s);
     let seconds = over_at.map_or(planned, |over| over.duration_since(window.from).as_secs_f64().max(1e-6));
     // Seconds in which nothing was done are seconds of the window, too.

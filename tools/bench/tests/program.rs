@@ -91,3 +91,13 @@ fn a_file_or_folder_beside_the_tables_is_never_standard_output() {
         assert!(text.contains("standard output has the tables of the runs"), "{arguments}: {text}");
     }
 }
+
+#[test]
+fn a_profile_without_a_folder_for_it_is_refused_with_what_to_add() {
+    for arguments in ["point --profile", "sysbench --profile dwarf --clients 1"] {
+        let output = bench(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert!(text.contains("--profile: ") && text.contains("give --out DIR"), "{arguments}: {text}");
+    }
+}

@@ -231,19 +231,49 @@ fn linkbench_refuses_a_graph_of_another_size_and_takes_its_own_after_runs() {
     let run = |nodes: u32| {
         format!("linkbench -r --nodes {nodes} --max-degree 20 --clients 4 -D requests=200 --no-ceiling")
     };
+    let refused = || {
+        for nodes in [100, 2000, 2900, 2999, 3001, 3100, 50_000] {
+            let why = server.refused(&run(nodes));
+            let sizes = format!("a graph of about 3000 nodes, the run is to have {nodes}");
+            assert!(why.contains(&sizes), "{why}");
+            assert!(why.contains("run with the --nodes") && why.contains("--load yes"), "{why}");
+        }
+        let why = server.refused(&run(3000).replace("--max-degree 20", "--max-degree 19"));
+        assert!(why.contains("graph-linkbench.link"), "other links at as many nodes: {why}");
+        let why = server.refused(&format!("{} -D startid1=11 -D maxid1=3011", run(3000)));
+        assert!(why.contains("startid1"), "other numbers of as many nodes: {why}");
+    };
     server.bench("linkbench -l --nodes 3000 --max-degree 20");
+    refused();
+    // Runs add nodes and links.
+    let adding = format!("{} -D addnode=50 -D addlink=50", run(3000));
+    server.bench(&adding);
+    server.bench(&adding);
+    refused();
+    server.bench(&run(3000));
+    server.bench(&run(100).replace("-r", "-l -r"));
+    assert!(server.refused(&run(3000)).contains("a graph of about 100 nodes"), "loaded anew");
+}
+
+#[test]
+fn linkbench_judges_a_graph_without_a_record_of_its_load_by_its_nodes_and_links() {
+    let server = Server::start();
+    let run = |nodes: u32| {
+        format!("linkbench -r --nodes {nodes} --max-degree 20 --clients 4 -D requests=200 --no-ceiling")
+    };
+    server.bench("linkbench -l --nodes 3000 --max-degree 20");
+    server.bench(
+        r#"commands --database graph-linkbench --command {"delete":"load","deletes":[{"q":{},"limit":0}]} --clients 1 --duration 1 --warmup 0"#,
+    );
     for nodes in [100, 2900, 3100, 50_000] {
         let why = server.refused(&run(nodes));
         assert!(why.contains(&format!("a graph of about 3000 nodes, the run is to have {nodes}")), "{why}");
-        assert!(why.contains("run with the --nodes") && why.contains("--load yes"), "{why}");
     }
-    // Runs add nodes and links.
     server.bench(&run(3000));
     server.bench(&run(3000));
     for nodes in [100, 2000, 50_000] {
         assert!(server.refused(&run(nodes)).contains("holds a graph of about "), "{nodes}");
     }
-    server.bench(&run(100).replace("-r", "-l -r"));
 }
 
 #[test]

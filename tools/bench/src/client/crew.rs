@@ -123,7 +123,6 @@ impl Crew {
 
     /// The counts of all threads. `stuck` threads still wait for a reply and are given up: each is a failure.
     pub fn finish(&self, stuck: usize) -> Tally {
-        let end = self.orders.window.to();
         let mut sum = self.orders.tally();
         for tally in &self.tallies {
             let tally = lock(tally).clone();
@@ -131,12 +130,9 @@ impl Crew {
             sum.add(tally);
         }
         sum.fail_unanswered(stuck, GRACE);
-        if let Some(schedule) = &self.schedule {
-            let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
-            let (count, first) = schedule.take_until(end);
-            sum.not_begun = count;
-            sum.longest_wait = first.map_or(Duration::ZERO, |first| end.duration_since(first));
-        }
+        let schedule = self.schedule.as_ref();
+        sum.schedules
+            .extend(schedule.map(|schedule| schedule.lock().unwrap_or_else(PoisonError::into_inner).clone()));
         sum
     }
 }

@@ -5,7 +5,7 @@
 //! document, a LinkBench request for a deleted node is a good answer.
 
 use super::script::{Note, Verdict};
-use super::{Statement, ThreadUsage};
+use super::{Schedule, Statement, ThreadUsage};
 use pando_measuring::histogram::{CoarseLatencies, Latencies};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,7 +51,9 @@ pub struct Tally {
     pub threads: Vec<ThreadUsage>,
     /// Counts that only some scripts have.
     pub notes: Notes,
-    /// Units of an open loop that were due in the window and had not begun at its end.
+    /// Of an open loop: the schedule of each worker, with the units that nobody has begun.
+    pub schedules: Vec<Schedule>,
+    /// Units of an open loop that were due before the end of the run and had not begun then.
     pub not_begun: u64,
     /// How long the first of them had waited by then.
     pub longest_wait: Duration,
@@ -154,6 +156,7 @@ impl Tally {
             failures: Vec::new(),
             threads: Vec::new(),
             notes: BTreeMap::new(),
+            schedules: Vec::new(),
             not_begun: 0,
             longest_wait: Duration::ZERO,
             longest_unanswered: Duration::ZERO,
@@ -272,6 +275,17 @@ impl Tally {
         }
     }
 
+    /// Counts the units that were due before the end of the run and have not begun. Only the whole run knows
+    /// its end: the window's, or that of the last client whose work was over before.
+    pub fn count_overdue(&mut self, end: Instant) {
+        for mut schedule in self.schedules.drain(..) {
+            let (count, first) = schedule.take_until(end);
+            self.not_begun += count;
+            let waited = first.map_or(Duration::ZERO, |first| end.duration_since(first));
+            self.longest_wait = self.longest_wait.max(waited);
+        }
+    }
+
     /// Takes in what scripts counted besides, less what they counted outside of the window.
     pub fn note(&mut self, notes: &[Note], outside: &Notes) {
         add_notes(&mut self.notes, notes);
@@ -318,6 +332,7 @@ impl Tally {
         for (name, count) in other.notes {
             *self.notes.entry(name).or_default() += count;
         }
+        self.schedules.extend(other.schedules);
         self.not_begun += other.not_begun;
         self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.longest_unanswered = self.longest_unanswered.max(other.longest_unanswered);

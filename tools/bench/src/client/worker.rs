@@ -309,7 +309,6 @@ impl Worker {
                 }
                 Phase::Measuring(_) => {
                     self.tally.threads = vec![ThreadUsage::now()?.since(&self.usage_before)];
-                    self.count_overdue();
                     self.note_window();
                     (Phase::Draining, self.window.to() + GRACE)
                 }
@@ -317,16 +316,6 @@ impl Worker {
             };
         }
         Ok(())
-    }
-
-    /// At the end of the window of an open loop: the units that were due and have not begun.
-    fn count_overdue(&mut self) {
-        let end = self.window.to();
-        if let Some(arrivals) = &mut self.arrivals {
-            let (count, first) = arrivals.schedule.take_until(end);
-            self.tally.not_begun = count;
-            self.tally.longest_wait = first.map_or(Duration::ZERO, |first| end.duration_since(first));
-        }
     }
 
     fn end_if_drained(&mut self) {
@@ -347,6 +336,8 @@ impl Worker {
         }
         let undone = self.connections.iter().filter(|connection| connection.state() == State::Waiting);
         self.tally.fail_unanswered(undone.count(), GRACE);
+        // Nobody has begun a unit after the window.
+        self.tally.schedules.extend(self.arrivals.map(|arrivals| arrivals.schedule));
         Ok(self.tally)
     }
 

@@ -38,10 +38,11 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     Ok(ended(&compared))
 }
 
-/// Sides without a group in common are told.
+/// Sides without a group in common are told, with their differences.
 fn ended(compared: &Compared) -> ExitCode {
     if compared.groups == 0 {
         err_line!("nothing can be compared: no run of the one side is like one of the other");
+        compared.unmatched.iter().for_each(|pair| err_line!("{pair}"));
         return ExitCode::from(2);
     }
     ExitCode::SUCCESS

@@ -3,9 +3,10 @@
 
 use super::Call;
 use crate::cli::{self, LoadWhen, MYSQL_SCHEME, MeasureOptions, choice, option, path};
-use crate::client::{Pace, Spacing};
+use crate::client::{Draws, Pace, Spacing};
 use crate::error::{BenchError, unwritable};
 use crate::protocol::Job;
+use crate::workload::RunNumber;
 use crate::workload::linkbench::settings::{Properties, Settings};
 use crate::workload::linkbench::store::{CheckExtent, Transactions};
 use crate::workload::linkbench::{LinkBench, Ways};
@@ -165,8 +166,16 @@ fn options(matches: &ArgMatches, settings: &Settings) -> MeasureOptions {
             let default_s = if settings.requests.is_some() { 0 } else { plan.warmup_s };
             plan.warmup_s = settings.warmup_s.unwrap_or(default_s);
         }
-        if let (Some(rate), false) = (settings.rate, is_given("rate")) {
-            plan.pace = Pace::Open { rate, spacing: Spacing::Poisson };
+        if let (Some(each), false) = (settings.rate_per_requester, is_given("rate")) {
+            // Each requester of LinkBench has its own random arrivals. Those of all together are random
+            // arrivals of the sum of their rates.
+            let draws = Draws { seed: cli::value(matches, "seed"), stream: RunNumber::FIRST.stream(0) };
+            plan.pace = Pace::Open { rate: each * f64::from(plan.clients), spacing: Spacing::Poisson(draws) };
+        }
+        if let (Pace::Open { spacing: Spacing::Poisson(draws), .. }, Some(seed)) =
+            (&mut plan.pace, settings.seeds[1])
+        {
+            draws.seed = seed;
         }
     }
     options.load_when = match (matches.get_flag("load-phase"), matches.get_flag("request-phase")) {
@@ -194,10 +203,28 @@ mod tests {
         let (_, options) = linkbench(arguments).expect("all are possible");
         let plan = options.plans[0];
         assert_eq!((options.plans.len(), plan.clients, plan.duration_s, plan.warmup_s), (1, 3, 9, 0));
-        assert_eq!(plan.pace, Pace::Open { rate: 20.0, spacing: Spacing::Poisson });
+        let spacing = Spacing::Poisson(Draws { seed: 0, stream: 0 });
+        assert_eq!(plan.pace, Pace::Open { rate: 60.0, spacing }, "20 a second of each requester");
         assert_eq!(options.load_when, LoadWhen::Always);
         assert_eq!(linkbench("-l").expect("possible").1.load_when, LoadWhen::Only);
         assert_eq!(linkbench("-r").expect("possible").1.load_when, LoadWhen::Never);
+    }
+
+    #[test]
+    fn a_request_rate_is_that_of_each_requester() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("workload.properties");
+        std::fs::write(&file, "requesters = 4\nrequestrate = 25\n").expect("writable");
+        let paces = |arguments: &str| -> Vec<Pace> {
+            linkbench(arguments).expect("possible").1.plans.iter().map(|plan| plan.pace).collect()
+        };
+        let of = |rate, seed| Pace::Open { rate, spacing: Spacing::Poisson(Draws { seed, stream: 0 }) };
+        assert_eq!(paces("-D requesters=4 -D requestrate=25"), [of(100.0, 0)]);
+        assert_eq!(paces(&format!("--seed 3 -c {}", file.display())), [of(100.0, 3)]);
+        assert_eq!(paces("--clients 2,8 -D requestrate=25"), [of(50.0, 0), of(200.0, 0)]);
+        let seeded = "-D requesters=4 -D requestrate=25 -D request_random_seed=7";
+        assert_eq!(paces(seeded), [of(100.0, 7)], "arrivals are draws of the requests");
+        assert_eq!(paces("--clients 1 -D requestrate=0"), [Pace::Closed]);
     }
 
     #[test]

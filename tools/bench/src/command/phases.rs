@@ -153,6 +153,7 @@ fn one_run(
     (plan, number): (Plan, RunNumber),
     options: &MeasureOptions,
 ) -> Result<RunFile, BenchError> {
+    let plan = Plan { pace: plan.pace.in_run(number.stream(0)), ..plan };
     let ceiling = if options.with_ceiling { ceiling(plan, workload, &found.target)? } else { None };
     let counting = counting_of(workload);
     workload.prepare(&found.target)?;

@@ -39,7 +39,7 @@ pub fn workload(matches: &ArgMatches) -> PointQuery {
 mod tests {
     use super::*;
     use crate::cli::{LoadWhen, MeasureOptions};
-    use crate::client::{Pace, Spacing};
+    use crate::client::{Draws, Pace, Spacing};
     use crate::workload::load::{Durability, IndexBuild};
 
     fn point(arguments: &[&str]) -> Option<(PointQuery, MeasureOptions)> {
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn every_value_reaches_the_tools_own_terms() {
         let arguments = "--clients 1,2 --dist zipf:0.5 --projection full --secondary-index off --durability j --load only \
-                         --rate 500 --arrivals poisson --repeats 3";
+                         --rate 500 --arrivals poisson --repeats 3 --seed 9";
         let (workload, options) =
             point(&arguments.split_whitespace().collect::<Vec<_>>()).expect("all are known");
         assert_eq!((workload.shape, workload.projection), (Shape::Zipf(0.5), Projection::Full));
@@ -70,7 +70,8 @@ mod tests {
             (IndexBuild::Never, Durability::Journaled)
         );
         assert_eq!((options.plans.len(), options.load_when, options.repeats), (2, LoadWhen::Only, 3));
-        assert_eq!(options.plans[0].pace, Pace::Open { rate: 500.0, spacing: Spacing::Poisson });
+        let spacing = Spacing::Poisson(Draws { seed: 9, stream: 0 });
+        assert_eq!(options.plans[0].pace, Pace::Open { rate: 500.0, spacing });
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how
 //!    far that ratio could be off: the lowest of the second by the highest of the first, and the other way
 //!    round.
-//! 3. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no
+//! 3. Runs without a partner are named, with the conditions in which they differ from the nearest runs of the
+//!    other side that have none either.
+//! 4. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no
 //!    spread, and says so.
 
 use super::file::RunFile;
@@ -51,13 +53,32 @@ impl Work {
     fn in_words(&self) -> String {
         format!("{}, {}, {}", self.workload, clients_in_words(self.clients), self.rate)
     }
+
+    /// The differences from other work of the same workload, which is on the second side.
+    fn differences(&self, other: &Work) -> Vec<String> {
+        let parts = [
+            ("the number of clients", self.clients.to_string(), other.clients.to_string()),
+            ("the loop", loop_in_words(&self.rate), loop_in_words(&other.rate)),
+        ];
+        let differing = parts.into_iter().filter(|(_, ours, theirs)| ours != theirs);
+        differing.map(|(name, ours, theirs)| format!("{name} differs: {ours} | {theirs}")).collect()
+    }
 }
 
-/// A trait of a run that tells it from others of the same work.
-type Trait = fn(&RunFile) -> String;
+fn loop_in_words(rate: &str) -> String {
+    if rate == "closed" { rate.to_owned() } else { format!("open, {rate}") }
+}
 
-const TRAITS: [Trait; 5] =
-    [plain_server_name, |file| label(file, "run"), state, |file| label(file, "cache"), settings];
+/// A trait of a run that tells it from others of the same work: its name and its value.
+type Trait = (&'static str, fn(&RunFile) -> String);
+
+const TRAITS: [Trait; 5] = [
+    ("the server", plain_server_name),
+    ("the run of the suite", |file| label(file, "run")),
+    ("the state", state),
+    ("the cache", |file| label(file, "cache")),
+    ("a setting", settings),
+];
 
 fn settings(file: &RunFile) -> String {
     file.settings_apart.clone().unwrap_or_default()
@@ -71,7 +92,7 @@ fn label(file: &RunFile, name: &str) -> String {
 /// with each other.
 fn differing_traits(sides: [&[&RunFile]; 2]) -> Vec<Trait> {
     let differs = |side: &[&RunFile], of: &Trait| {
-        side.iter().map(|file| of(file)).collect::<BTreeSet<String>>().len() > 1
+        side.iter().map(|file| of.1(file)).collect::<BTreeSet<String>>().len() > 1
     };
     TRAITS.into_iter().filter(|of| sides.iter().any(|side| differs(side, of))).collect()
 }
@@ -127,6 +148,8 @@ pub struct Compared {
     pub text: String,
     /// Groups of runs that both sides have.
     pub groups: usize,
+    /// The runs of the first side without a partner, and how the nearest ones of the second side differ.
+    pub unmatched: Vec<String>,
     /// The same for programs: a list of all groups.
     pub json: serde_json::Value,
 }
@@ -160,21 +183,84 @@ pub fn compare(first: &[RunFile], second: &[RunFile]) -> Compared {
     let mut all = [first, second].concat();
     tell_apart(&mut all);
     let (first, second) = all.split_at(first.len());
-    let mut groups_found: Vec<Group> = Vec::new();
+    let (mut groups_found, mut keys): (Vec<Group>, Vec<Key>) = (Vec::new(), Vec::new());
     for (work, [ours, theirs]) in groups([first.iter().collect(), second.iter().collect()], Work::of) {
         let traits = differing_traits([&ours, &theirs]);
-        let traits_of = |file: &RunFile| traits.iter().map(|of| of(file)).collect::<Vec<_>>();
-        for (traits, [ours, theirs]) in groups([ours, theirs], traits_of) {
-            let named = traits.into_iter().filter(|name| !name.is_empty());
+        let traits_of = |file: &RunFile| traits.iter().map(|of| of.1(file)).collect::<Vec<_>>();
+        for (values, [ours, theirs]) in groups([ours, theirs], traits_of) {
+            let named = values.iter().filter(|name| !name.is_empty()).cloned();
             let name = std::iter::once(work.in_words()).chain(named).collect::<Vec<_>>().join(", ");
             groups_found.push(one_group(name, &ours, &theirs));
+            let traits = traits.iter().map(|of| of.0).zip(values).collect();
+            keys.push(Key { work: work.clone(), traits });
         }
     }
+    let unmatched = tell_unmatched(&mut groups_found, &keys);
     Compared {
         text: groups_found.iter().map(Group::text).collect(),
         groups: groups_found.iter().filter(|group| !group.runs.contains(&0)).count(),
+        unmatched,
         json: serde_json::json!(groups_found),
     }
+}
+
+/// The key of a group.
+struct Key {
+    work: Work,
+    /// The traits that tell the groups of this work apart.
+    traits: Vec<(&'static str, String)>,
+}
+
+impl Key {
+    /// The differences from a group of the second side; nothing if that is of another workload.
+    fn differences(&self, other: &Key) -> Option<Vec<String>> {
+        if self.work.workload != other.work.workload {
+            return None;
+        }
+        if self.work != other.work {
+            return Some(self.work.differences(&other.work));
+        }
+        let shown = |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
+        let pairs = self.traits.iter().zip(&other.traits).filter(|(ours, theirs)| ours != theirs);
+        let differing = pairs.map(|((name, ours), (_, theirs))| {
+            format!("{name} differs: {} | {}", shown(ours), shown(theirs))
+        });
+        Some(differing.collect())
+    }
+}
+
+/// Names, in each group that only one side has, the nearest group of the other side that has no partner
+/// either, with the differences; gives these pairs.
+fn tell_unmatched(groups: &mut [Group], keys: &[Key]) -> Vec<String> {
+    let without = |side: usize| -> Vec<usize> {
+        (0..groups.len()).filter(|place| groups[*place].runs[side] == 0).collect()
+    };
+    let (ours, theirs) = (without(1), without(0));
+    let difference = |first: usize, second: usize| keys[first].differences(&keys[second]);
+    let nearest_of = |of: &dyn Fn(usize) -> Option<Vec<String>>, others: &[usize]| {
+        let all = others.iter().filter_map(|other| Some((*other, of(*other)?)));
+        all.min_by_key(|(_, differences)| differences.len())
+    };
+    let mut unmatched = Vec::new();
+    let mut told: Vec<(usize, String)> = Vec::new();
+    for first in &ours {
+        let Some((second, differences)) = nearest_of(&|other| difference(*first, other), &theirs) else {
+            continue;
+        };
+        let differences = differences.join("; ");
+        let (ours, theirs) = (&groups[*first].name, &groups[second].name);
+        told.push((*first, format!("nearest on the second side: {theirs}: {differences}")));
+        unmatched.push(format!("{ours} beside {theirs}: {differences}"));
+    }
+    for second in &theirs {
+        let Some((first, differences)) = nearest_of(&|other| difference(other, *second), &ours) else {
+            continue;
+        };
+        let name = &groups[first].name;
+        told.push((*second, format!("nearest on the first side: {name}: {}", differences.join("; "))));
+    }
+    told.into_iter().for_each(|(place, text)| groups[place].cautions.push(text));
+    unmatched
 }
 
 /// The runs of both sides that agree in a key.
@@ -192,7 +278,8 @@ impl Group {
         let ([ours, theirs], [first, second]) = (self.runs, &self.servers);
         if ours == 0 || theirs == 0 {
             let side = if theirs == 0 { "first" } else { "second" };
-            return format!("{name}: only on the {side} side\n\n");
+            let nearest: String = self.cautions.iter().map(|nearest| format!("  {nearest}\n")).collect();
+            return format!("{name}: only on the {side} side\n{nearest}\n");
         }
         let mut text = format!("{name}: {ours} and {theirs} runs; first {first}, second {second}\n");
         let heading = ["", "first", "second", "ratio", "from", "to", ""];
@@ -421,6 +508,59 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn different_beginnings_are_a_caution() {
+        let (mut ours, mut theirs) = (runs(&[100.0]), runs(&[110.0]));
+        ours[0].labels.insert("state".into(), "cold".into());
+        theirs[0].labels.insert("state".into(), "warm".into());
+        ours[0].why.sizes_written = Some(crate::why::sizes::Sizes::default());
+        let Compared { text, .. } = compare(&ours, &theirs);
+        for part in [
+            "caution: the state at the beginning differs: cold | warm\n",
+            "caution: --force-checkpoint differs: on | off\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn runs_without_a_partner_are_told_with_the_condition_in_which_they_differ() {
+        let closed = runs(&[100.0]);
+        let mut open = runs(&[100.0]);
+        (open[0].plan.rate, open[0].plan.spacing) = (Some(50.0), Some("even".into()));
+        let Compared { text, groups, unmatched, json } = compare(&closed, &open);
+        assert_eq!(groups, 0);
+        let difference = "the loop differs: closed | open, 50/s";
+        assert_eq!(
+            unmatched,
+            [format!("point, 8 clients, closed beside point, 8 clients, 50/s: {difference}")]
+        );
+        for part in [
+            "point, 8 clients, closed: only on the first side\n  nearest on the second side: point, 8 clients, 50/s: ",
+            "point, 8 clients, 50/s: only on the second side\n  nearest on the first side: point, 8 clients, closed: ",
+        ] {
+            assert!(text.contains(&format!("{part}{difference}\n")), "{text}");
+        }
+        assert!(
+            json[0]["cautions"][0].as_str().is_some_and(|told| told.contains("the loop differs")),
+            "{json}"
+        );
+        let Compared { unmatched, .. } = compare(&closed, &[file("point", 32, 1.0), file("kv", 8, 1.0)]);
+        assert!(
+            unmatched.len() == 1 && unmatched[0].ends_with("the number of clients differs: 8 | 32"),
+            "{unmatched:?}"
+        );
+        let cached = |cache: &str| {
+            let mut file = file("point", 8, 1.0);
+            file.labels.insert("cache".into(), cache.into());
+            file
+        };
+        let Compared { unmatched, .. } =
+            compare(&[cached("64 MB"), cached("128 MB")], &[cached("64 MB"), cached("256 MB")]);
+        assert!(unmatched[0].ends_with("the cache differs: 128 MB | 256 MB"), "{unmatched:?}");
+        assert_eq!(compare(&closed, &runs(&[50.0])).unmatched, Vec::<String>::new());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::cache;
 use super::clients_in_words;
 use super::durability::NO_WRITES;
 use super::file::RunFile;
+use super::page::{is_just_started, state};
 use super::settings;
 use pando_measuring::counters::counted_by;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,15 @@ pub enum Condition {
     /// The parameters of the workload.
     Work,
     Window,
+    WarmUp,
+    /// How the units of an open loop are spread.
+    Arrivals,
+    /// The state of server and data at the beginning.
+    State,
+    /// Whether the server of a warm run was started right before it.
+    Start,
+    /// Whether checkpoints were forced.
+    Checkpoint,
     /// The threads of the tool that drive the clients.
     Threads,
     Machine,
@@ -35,8 +45,20 @@ pub struct Difference {
 /// A condition, its name, and its value of a run; nothing where a run says nothing of it.
 type Question = (Condition, &'static str, fn(&RunFile) -> Option<String>);
 
-const QUESTIONS: [Question; 8] = [
+const QUESTIONS: [Question; 13] = [
     (Condition::Window, "the window", |file| Some(format!("{} s", file.plan.duration_s))),
+    (Condition::WarmUp, "the warm-up", |file| Some(format!("{} s", file.plan.warmup_s))),
+    (Condition::Arrivals, "the spread of arrivals", |file| file.plan.spacing.clone()),
+    (Condition::State, "the state at the beginning", |file| {
+        let state = state(file);
+        Some(if state == "-" { "unknown".to_owned() } else { state })
+    }),
+    (Condition::Start, "the start of the server", |file| {
+        Some(if is_just_started(file) { "right before" } else { "earlier" }.to_owned())
+    }),
+    (Condition::Checkpoint, "--force-checkpoint", |file| {
+        Some(if file.why.sizes_written.is_some() { "on" } else { "off" }.to_owned())
+    }),
     (Condition::Threads, "the number of the tool's threads", |file| {
         // Further threads have no client.
         Some(file.plan.threads.min(file.plan.clients).to_string())
@@ -104,7 +126,15 @@ pub fn within(files: &[RunFile]) -> Vec<String> {
             asked.for_each(|found| names.entry(found.text).or_default().push(name.clone()));
         }
     };
-    add(&compared, &[Condition::Work, Condition::Window, Condition::Cache, Condition::Cap]);
+    let conditions = [
+        Condition::Work,
+        Condition::Window,
+        Condition::State,
+        Condition::Checkpoint,
+        Condition::Cache,
+        Condition::Cap,
+    ];
+    add(&compared, &conditions);
     add(
         &|file| format!("{}, {}", compared(file), clients_in_words(file.plan.clients)),
         &[Condition::Threads],
@@ -131,6 +161,11 @@ mod tests {
         assert_eq!(of(&[&[&first, &first]]), []);
         second.plan.duration_s = 60;
         second.plan.threads = 2;
+        second.plan.warmup_s = 3;
+        (first.plan.spacing, second.plan.spacing) = (Some("even".into()), Some("poisson".into()));
+        first.labels.insert("state".into(), "cold: no page of it in memory".into());
+        second.labels.insert("state".into(), "warm: the server was started right before".into());
+        second.why.sizes_written = Some(crate::why::sizes::Sizes::default());
         second.machine.cores += 1;
         (first.machine.read_ahead_kb, second.machine.read_ahead_kb) = (Some(8), Some(128));
         (first.durability, second.durability) = ("synced".into(), "not synced".into());
@@ -144,6 +179,11 @@ mod tests {
         for part in [
             "what was done differs: batch 100 | batch 1000",
             "the window differs: 2 s | 60 s",
+            "the warm-up differs: 0 s | 3 s",
+            "the spread of arrivals differs: even | poisson",
+            "the state at the beginning differs: cold | warm",
+            "the start of the server differs: earlier | right before",
+            "--force-checkpoint differs: off | on",
             "the number of the tool's threads differs: 1 | 2",
             "the machine differs: ",
             "readahead differs: 8 KB | 128 KB",
@@ -170,6 +210,20 @@ mod tests {
         files[1].figures.disk_source = Some("/proc/diskstats, device 8:0, whole device".into());
         let told = within(&files);
         assert!(told[0].starts_with("iibench: the counter of disk figures differs: "), "{told:?}");
+    }
+
+    #[test]
+    fn states_and_forced_checkpoints_that_differ_between_the_servers_of_a_report_are_told() {
+        let mut files = vec![of_server("a", 100), of_server("b", 100)];
+        files[0].labels.insert("state".into(), "cold".into());
+        files[1].why.sizes_written = Some(crate::why::sizes::Sizes::default());
+        assert_eq!(
+            within(&files),
+            [
+                "iibench: --force-checkpoint differs: off | on",
+                "iibench: the state at the beginning differs: cold | unknown",
+            ]
+        );
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Figures {
     pub latency_us: LatencyFigures,
     /// In an open loop: latencies from when they did begin.
     pub service_us: Option<LatencyFigures>,
-    /// In an open loop: units that were due in the window and had not begun at its end.
+    /// In an open loop: units that were due before the end of the run and had not begun then.
     pub not_begun: u64,
     /// In an open loop: how long the first of these had waited.
     pub longest_wait_us: f64,
@@ -266,6 +266,19 @@ impl Figures {
     pub fn client_share(&self) -> Option<f64> {
         let (client, server) = (self.per_operation.client_cpu_us?, self.per_operation.server_cpu_us?);
         (client + server > 0.0).then(|| client / (client + server))
+    }
+}
+
+impl Figures {
+    /// The share (0..=1) of the CPU time of all cores that neither the client nor the server used; nothing if
+    /// the server's is not known, which may be on this machine. An engine in this process has no client
+    /// apart.
+    pub fn others_share(&self, cores: usize) -> Option<f64> {
+        let machine = self.machine?;
+        self.server_resident_bytes?;
+        let known_us = [self.per_second.server_cpu_us, self.per_second.client_cpu_us];
+        let known: f64 = known_us.into_iter().flatten().sum::<f64>() / 1e6 / cores.max(1) as f64;
+        Some((machine.user + machine.system - known).max(0.0))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::settings::tell_apart;
+use super::warnings::MachineUsers;
 use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
 use crate::error::{BenchError, make_folder, read_text, unreadable, unwritable};
@@ -109,6 +110,16 @@ impl RunFile {
     /// The name of this run in its suite, if that says more than its workload.
     pub fn run_label(&self) -> Option<&str> {
         self.labels.get("run").map(String::as_str).filter(|run| !self.workload.starts_with(run))
+    }
+
+    /// Whether it is a measurement whose rate the tool itself limits.
+    pub fn is_client_bound(&self) -> bool {
+        !self.flagged && warnings::is_client_bound(&self.figures, self.ceiling)
+    }
+
+    /// The users of a machine without idle time, of a run that is a measurement.
+    pub fn machine_users(&self) -> Option<MachineUsers> {
+        warnings::machine_users(&self.figures, self.machine.cores).filter(|_| !self.flagged)
     }
 
     /// Writes it into a folder, which is made if it is not there; gives the file's path.

@@ -6,7 +6,7 @@ use super::failed_cells::{self, FailedCell};
 use super::file::RunFile;
 use super::page::{plain_server_name, state};
 use super::posts::posts;
-use super::warnings::CEILING_SHARE_MAX;
+use super::settings::Apart;
 use super::{FLAGGED, clients_in_words, differences, flagged_in_words, median_in_words, runs_in_words};
 use pando_measuring::number::number;
 use pando_measuring::table;
@@ -88,25 +88,24 @@ fn environment(files: &[RunFile]) -> String {
 }
 
 /// The run's name, its state, its clients, its cache where that is known, and the settings that tell it from
-/// others.
+/// others. A load has a row of its own for each of its caches, as on the page.
 fn row_name(file: &RunFile) -> String {
-    let mut name = file.workload.clone();
-    if let Some(label) = file.labels.get("run").filter(|label| !file.workload.starts_with(*label)) {
-        name = label.clone();
+    let Apart { cache, run, settings } = Apart::of(file);
+    let mut name = run.unwrap_or(&file.workload).to_owned();
+    let is_load = file.workload.ends_with(" load");
+    if is_load && run.is_some() {
+        name.push_str(", load");
     }
-    if !file.workload.ends_with(" load") {
-        let state = state(file);
-        let is_apart = |settings: &String| settings.split(", ").any(|setting| setting == state);
-        if state != "-" && !file.settings_apart.as_ref().is_some_and(is_apart) {
-            let _ = write!(name, ", {state}");
-        }
-        let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
-        if let Some(cache) = file.labels.get("cache") {
-            let _ = write!(name, ", {cache}");
-        }
+    let state = state(file);
+    let is_said = settings.is_some_and(|settings| settings.split(", ").any(|setting| setting == state));
+    // The state of a load is that it loads.
+    let says_state = is_load || is_said;
+    if state != "-" && !says_state {
+        let _ = write!(name, ", {state}");
     }
-    if let Some(settings) = &file.settings_apart {
-        let _ = write!(name, ", {settings}");
+    let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
+    for part in [cache, settings].into_iter().flatten() {
+        let _ = write!(name, ", {part}");
     }
     name
 }
@@ -142,11 +141,7 @@ fn rate_with_marks(files: &[&RunFile]) -> String {
     if let Some(spread) = spread(files) {
         let _ = write!(text, " ({spread})");
     }
-    let is_bound = |file: &&RunFile| {
-        let bound = |ceiling: f64| ceiling > 0.0 && file.figures.rate > ceiling * CEILING_SHARE_MAX;
-        !file.flagged && file.ceiling.is_some_and(bound)
-    };
-    if files.iter().any(is_bound) {
+    if files.iter().any(|file| file.is_client_bound()) {
         text.push_str(" (client-bound)");
     }
     if let Some(flagged) = flagged_in_words(files) {
@@ -258,6 +253,35 @@ mod tests {
         tell_apart(&mut runs);
         let text = render(&runs);
         assert!(text.contains("| kv, 4 clients, 512 MB, cold | 100"), "said once: {text}");
+    }
+
+    #[test]
+    fn loads_of_different_caches_have_a_row_each_and_one_grouping_is_that_of_the_page() {
+        let of = |workload: &str, cache: &str, label: Option<&str>, rate: f64| {
+            let mut run = run(workload, "InnoDB", cache, rate);
+            run.labels.extend(label.map(|label| ("run".to_owned(), label.to_owned())));
+            run
+        };
+        let mut runs = Vec::new();
+        for (place, label) in [None, Some("100 M nodes")].into_iter().enumerate() {
+            for (number, cache) in ["64 MB", "256 MB"].into_iter().enumerate() {
+                let rate = 100.0 * (1 + 2 * place + number) as f64;
+                runs.extend(["linkbench load", "linkbench"].map(|workload| of(workload, cache, label, rate)));
+            }
+        }
+        tell_apart(&mut runs);
+        let text = render(&runs);
+        for row in [
+            "| linkbench load, 4 clients, 64 MB | 100 |",
+            "| linkbench load, 4 clients, 256 MB | 200 |",
+            "| 100 M nodes, load, 4 clients, 256 MB | 400 |",
+            "| 100 M nodes, 4 clients, 256 MB | 400 |",
+        ] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+        assert!(!text.contains("2 runs)"), "no two of them are repeats: {text}");
+        let page = super::super::page::render(&runs, &[]);
+        assert!(!page.contains(" to 400</small>") && page.contains("<th>InnoDB, 256 MB, 100 M nodes</th>"));
     }
 
     #[test]

@@ -17,6 +17,7 @@
 use super::failed_cells::FailedCell;
 use super::figures::KindFigures;
 use super::file::RunFile;
+use super::settings::Apart;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
 use super::{FLAGGED, clients_in_words, flagged_in_words, median_in_words};
 use pando_measuring::chart::escape;
@@ -73,8 +74,8 @@ pub fn plain_server_name(file: &RunFile) -> String {
 /// and the settings that tell it from runs that are no repeats of it.
 fn server_name(file: &RunFile) -> String {
     let server = plain_server_name(file);
-    let cache = file.labels.get("cache").map(String::as_str);
-    let parts = [Some(server.as_str()), cache, file.run_label(), file.settings_apart.as_deref()];
+    let Apart { cache, run, settings } = Apart::of(file);
+    let parts = [Some(server.as_str()), cache, run, settings];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -255,7 +256,7 @@ pub const STARTED_RIGHT_BEFORE: &str = "started right before";
 
 /// Whether a run was warm, and its server had just been started: nothing but the warm-up has filled its
 /// cache.
-fn is_just_started(file: &RunFile) -> bool {
+pub fn is_just_started(file: &RunFile) -> bool {
     let said = file.labels.get("state").map_or("", String::as_str);
     said.starts_with("warm") && said.contains(STARTED_RIGHT_BEFORE)
 }

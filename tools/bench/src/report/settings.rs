@@ -19,6 +19,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Longer values, such as commands, are numbered.
 const SHOWN_CHARACTERS_MAX: usize = 40;
 
+/// The parts of a run's name that tell it from others of its workload, server and number of clients. Runs
+/// that agree in all of them are repeats: pages and tables show one median of them.
+pub struct Apart<'f> {
+    pub cache: Option<&'f str>,
+    /// The run of the suite.
+    pub run: Option<&'f str>,
+    pub settings: Option<&'f str>,
+}
+
+impl Apart<'_> {
+    pub fn of(file: &RunFile) -> Apart<'_> {
+        Apart {
+            cache: file.labels.get("cache").map(String::as_str),
+            run: file.run_label(),
+            settings: file.settings_apart.as_deref(),
+        }
+    }
+}
+
 /// Settings in words, by their paths.
 type Settings = BTreeMap<String, String>;
 

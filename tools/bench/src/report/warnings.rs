@@ -13,6 +13,9 @@ const CLIENT_SHARE_MAX: f64 = 0.25;
 const THREAD_BUSY_MAX: f64 = 0.90;
 /// Below this, the machine is what limits the rate, and client and server take from each other.
 const MACHINE_IDLE_MIN: f64 = 0.05;
+/// Other processes that take less than this share of the machine are not why it is used up: the kernel does
+/// as much for the connections of client and server without counting it as theirs.
+const OTHERS_SHARE_MIN: f64 = 0.10;
 /// Beyond this share of the client's own ceiling, it is a part of what is measured.
 pub const CEILING_SHARE_MAX: f64 = 0.5;
 /// Beyond this readahead, a memory-mapped engine reads much more than it needs.
@@ -31,6 +34,51 @@ const UNANSWERED_US_MIN: f64 = 100_000.0;
 const IDLE_RATE_MIN: f64 = 10.0;
 /// Within this share of the rate that was asked for, an open loop has held its schedule.
 const RATE_ERROR_MAX: f64 = 0.01;
+
+/// The users of a machine that had no idle time left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MachineUsers {
+    /// Client and server, as far as is known: they take CPU from each other.
+    ClientAndServer,
+    /// Other processes, which took this share (0..=1) of the CPU time of all cores.
+    Others(f64),
+}
+
+/// The users of a machine without idle time; nothing if it had some. Client and server take CPU from each
+/// other only if there would be no idle time without the other processes either.
+pub fn machine_users(figures: &Figures, cores: usize) -> Option<MachineUsers> {
+    let idle = figures.machine?.idle;
+    if idle >= MACHINE_IDLE_MIN {
+        return None;
+    }
+    let others = figures.others_share(cores).filter(|share| *share >= OTHERS_SHARE_MIN);
+    Some(others.map_or(MachineUsers::ClientAndServer, MachineUsers::Others))
+}
+
+/// Whether the tool itself limits the rate: this is above half of its own ceiling, or one of its threads had
+/// hardly a pause. That the client takes much CPU beside the server is another doubt
+/// ([`takes_much_cpu`]): it limits the rate only where the machine is used up.
+pub fn is_client_bound(figures: &Figures, ceiling: Option<f64>) -> bool {
+    share_of_ceiling(figures, ceiling).is_some() || busy_thread(figures).is_some()
+}
+
+/// The rate by the tool's own ceiling, if that limits it.
+fn share_of_ceiling(figures: &Figures, ceiling: Option<f64>) -> Option<f64> {
+    let share = figures.rate / ceiling.filter(|ceiling| *ceiling > 0.0)?;
+    Some(share).filter(|share| *share > CEILING_SHARE_MAX)
+}
+
+/// The share of the window in which a thread of the client ran that had hardly a pause.
+fn busy_thread(figures: &Figures) -> Option<f64> {
+    let busy = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX);
+    // Clients that ended before the window opened leave a window without a length, and so without a share.
+    busy.filter(|_| figures.operations > 0)
+}
+
+/// Whether the client took more than a quarter of the CPU time that it and the server used.
+pub fn takes_much_cpu(figures: &Figures) -> bool {
+    figures.client_share().is_some_and(|share| share > CLIENT_SHARE_MAX)
+}
 
 /// Whether the run is no measurement.
 pub fn is_flagged(figures: &Figures, misses: Misses, findings: &[Finding]) -> bool {
@@ -66,26 +114,19 @@ pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstanc
         let wrong = facts.findings.iter().filter(|finding| finding.wrong > 0);
         warnings.extend(wrong.map(|finding| format!("wrong after the run: {finding}")));
     }
-    if let Some(share) = figures.client_share().filter(|share| *share > CLIENT_SHARE_MAX) {
+    if let Some(share) = figures.client_share().filter(|_| takes_much_cpu(figures)) {
         warnings.push(format!(
             "the client took {:.0} % of the CPU time that it and the server used",
             share * 100.0
         ));
     }
     warnings.extend(of_server_cpu(figures));
-    let busy = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX);
-    // Clients that ended before the window opened leave a window without a length, and so without a share.
-    if let Some(busy) = busy.filter(|_| figures.operations > 0) {
+    if let Some(busy) = busy_thread(figures) {
         warnings.push(format!("a client thread was {:.0} % busy: give it more by --threads", busy * 100.0));
     }
-    if let Some(idle) = figures.machine.map(|shares| shares.idle).filter(|idle| *idle < MACHINE_IDLE_MIN) {
-        warnings.push(format!(
-            "the machine was {:.1} % idle: client and server take CPU from each other",
-            idle * 100.0
-        ));
-    }
-    if let Some(ceiling) = facts.ceiling.filter(|ceiling| figures.rate > CEILING_SHARE_MAX * ceiling) {
-        let share = figures.rate / ceiling * 100.0;
+    warnings.extend(of_machine(figures, circumstances.machine.cores));
+    if let Some((share, ceiling)) = share_of_ceiling(figures, facts.ceiling).zip(facts.ceiling) {
+        let share = share * 100.0;
         warnings.push(format!(
             "{share:.0} % of the tool's own ceiling of {ceiling:.0}/s: it limits what is seen"
         ));
@@ -95,6 +136,16 @@ pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstanc
     warnings.extend(of_noise(figures));
     warnings.extend(of_late_answers(figures));
     warnings
+}
+
+/// A machine without idle time limits the rate.
+fn of_machine(figures: &Figures, cores: usize) -> Option<String> {
+    let users = match machine_users(figures, cores)? {
+        MachineUsers::ClientAndServer => "client and server take CPU from each other".to_owned(),
+        MachineUsers::Others(share) => format!("other processes took {:.0} % of its CPU time", share * 100.0),
+    };
+    let idle = figures.machine.map_or(0.0, |shares| shares.idle);
+    Some(format!("the machine was {:.1} % idle: {users}", idle * 100.0))
 }
 
 /// A memory-mapped engine reads by page faults, each of which brings the whole readahead.
@@ -278,6 +329,49 @@ mod tests {
         let figures = Figures::new(&measured(tally(2), Some(usage)), &[]);
         let told = warnings(&figures, &facts(None, Pace::Closed), &circumstances());
         assert!(told.len() == 1 && told[0].contains("less CPU than a tick"), "{told:?}");
+    }
+
+    #[test]
+    fn a_machine_without_idle_time_names_those_who_used_it() {
+        let of = |server_us: f64, client_us: f64| {
+            let mut usage = super::super::figures::tests::usage();
+            usage.machine = pando_measuring::counters::Shares { idle: 0.01, user: 0.79, system: 0.20 };
+            let server = usage.server.as_mut().expect("there is a server");
+            (server.user_us, server.system_us) = (server_us, 0.0);
+            let mut tally = tally(2);
+            tally.threads = vec![ThreadUsage { cpu_us: client_us, switches: 0 }];
+            Figures::new(&measured(tally, Some(usage)), &[])
+        };
+        let mut two_cores = circumstances();
+        two_cores.machine.cores = 2;
+        let told = |figures: &Figures| {
+            let told = warnings(figures, &facts(None, Pace::Closed), &two_cores);
+            told.into_iter().find(|warning| warning.contains("idle")).expect("it is told")
+        };
+        // Two cores for two seconds: four seconds of CPU.
+        let theirs = of(900_000.0, 100_000.0);
+        assert_eq!(told(&theirs), "the machine was 1.0 % idle: other processes took 74 % of its CPU time");
+        let ours = of(2_600_000.0, 1_300_000.0);
+        let each_other = "the machine was 1.0 % idle: client and server take CPU from each other";
+        assert_eq!(told(&ours), each_other);
+        let mut unknown = of(900_000.0, 100_000.0);
+        (unknown.server_resident_bytes, unknown.per_second.server_cpu_us) = (None, None);
+        assert_eq!(told(&unknown), each_other, "the server may be among the others");
+        let mut idle = theirs;
+        idle.machine = idle.machine.map(|shares| pando_measuring::counters::Shares { idle: 0.5, ..shares });
+        assert_eq!(machine_users(&idle, 2), None);
+    }
+
+    #[test]
+    fn a_run_is_bound_by_its_client_near_the_ceiling_or_with_a_busy_thread_and_not_by_much_cpu() {
+        let clean = figures(|_| {});
+        assert!(!is_client_bound(&clean, None) && !is_client_bound(&clean, Some(2.5 * clean.rate)));
+        assert!(is_client_bound(&clean, Some(1.5 * clean.rate)));
+        let busy = figures(|tally| tally.threads = vec![ThreadUsage { cpu_us: 1_900_000.0, switches: 0 }]);
+        assert!(is_client_bound(&busy, None));
+        let mut costly = Figures::new(&measured(tally(2), Some(super::super::figures::tests::usage())), &[]);
+        costly.per_operation.client_cpu_us = costly.per_operation.server_cpu_us;
+        assert!(takes_much_cpu(&costly) && !is_client_bound(&costly, None));
     }
 
     #[test]

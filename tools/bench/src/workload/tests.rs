@@ -1,6 +1,9 @@
 //! Whole runs against servers that behave well, badly, or not at all.
 
-use crate::client::{Clients, Judgement, Kind, Listening, Misses, NullServer, Pace, Script, Spacing, Turn};
+use crate::client::{
+    ClientState, Clients, Draws, Judgement, Kind, Listening, Misses, NullServer, Pace, Performed, Script,
+    Spacing, Task, Turn, Verdict,
+};
 use crate::run::{Counting, Measured, Observer, Plan, run};
 use crate::target::Target;
 use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
@@ -77,7 +80,8 @@ fn a_run_counts_what_its_clients_did_and_what_it_cost() {
 
 #[test]
 fn an_open_loop_begins_as_many_units_as_it_was_told() {
-    for (spacing, slack) in [(Spacing::Even, 0.05), (Spacing::Poisson, 0.2)] {
+    let poisson = Spacing::Poisson(Draws { seed: 0, stream: 0 });
+    for (spacing, slack) in [(Spacing::Even, 0.05), (poisson, 0.2)] {
         let pace = Pace::Open { rate: 1000.0, spacing };
         let measured = run_with(Plan { pace, ..PLAN }, &hit());
         let done = measured.tally.done() as f64;
@@ -165,6 +169,82 @@ fn a_rate_that_the_server_cannot_reach_leaves_units_that_have_not_begun() {
     let measured = run(plan, address, clients(1), QUERIES, None).expect("the server answers");
     assert!(measured.tally.not_begun > 800, "{}", measured.tally.not_begun);
     assert!(measured.tally.longest_wait > Duration::from_millis(800), "{:?}", measured.tally.longest_wait);
+}
+
+/// A client with so many units to do, each of which takes some time.
+struct Units {
+    left: u32,
+    each: Duration,
+}
+
+impl Task for Units {
+    fn prepare(&mut self) -> Turn {
+        self.left = match self.left.checked_sub(1) {
+            Some(left) => left,
+            None => return Turn::Over,
+        };
+        Turn::Request
+    }
+
+    fn perform(&mut self) -> Performed {
+        std::thread::sleep(self.each);
+        Performed {
+            statements: Vec::new(),
+            verdict: Verdict::Done,
+            operations: 1,
+            retries: 0,
+            client: ClientState::GoesOn,
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_that_ends_with_its_work_counts_units_up_to_that_end_and_not_to_that_of_the_window() {
+    let measured = |rate, each| {
+        let server = NullServer::start(&hit()).expect("loopback is there");
+        let task = || -> Box<dyn Task> { Box::new(Units { left: 20, each }) };
+        let clients = Clients { scripts: Vec::new(), tasks: (0..4).map(|_| task()).collect() };
+        let pace = Pace::Open { rate, spacing: Spacing::Even };
+        let plan = Plan { clients: 4, duration_s: 60, pace, ..PLAN };
+        run(plan, server.address(), clients, QUERIES, None).expect("nothing fails")
+    };
+    let held = measured(200.0, Duration::ZERO);
+    assert_eq!(held.tally.done(), 80);
+    assert!(held.tally.not_begun <= 8, "of 11,920 until the end of the window: {}", held.tally.not_begun);
+    assert!(held.tally.longest_wait < Duration::from_secs(1), "{:?}", held.tally.longest_wait);
+    let behind = measured(2000.0, Duration::from_millis(10));
+    let due = 2000.0 * behind.seconds;
+    let begun_and_not = (80 + behind.tally.not_begun) as f64;
+    assert!((due - 5.0..=due + 5.0).contains(&begun_and_not), "{begun_and_not} of {due} that were due");
+}
+
+#[test]
+fn connections_that_end_with_their_work_leave_the_units_that_were_due_by_then() {
+    struct Thirty(u32);
+    impl BatchSource for Thirty {
+        fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
+            self.0 = self.0.checked_sub(1)?;
+            out.extend_from_slice(doc! { "_id": 1 }.to_raw().as_bytes());
+            Some(Batch { database: "d".into(), collection: "c".into(), documents: 1 })
+        }
+    }
+    let address = server(1, |mut stream| {
+        while let Some(id) = read_request(&mut stream) {
+            std::thread::sleep(Duration::from_millis(10));
+            if stream.write_all(&reply_frame(id, &doc! { "n": 1, "ok": 1.0 })).is_err() {
+                return;
+            }
+        }
+    });
+    let inserter = Inserter::new(Durability::W1, Thirty(30), OnFailure::GoOn).of_kind(Kind::new(0));
+    let pace = Pace::Open { rate: 1000.0, spacing: Spacing::Even };
+    let plan = Plan { clients: 1, threads: 1, duration_s: 60, pace, ..PLAN };
+    let counting = Counting { kinds: 1, misses: Misses::AreFaults };
+    let clients = Clients::of_scripts(vec![Box::new(inserter)]);
+    let measured = run(plan, address, clients, counting, None).expect("the server answers");
+    let due = 1000.0 * measured.seconds;
+    let begun_and_not = (30 + measured.tally.not_begun) as f64;
+    assert!((due - 5.0..=due + 5.0).contains(&begun_and_not), "{begun_and_not} of {due} that were due");
 }
 
 #[test]

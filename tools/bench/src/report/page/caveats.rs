@@ -6,6 +6,7 @@ use crate::report::durability::NO_WRITES;
 use crate::report::failed_cells::{self, FailedCell};
 use crate::report::file::RunFile;
 use crate::report::runs_in_words;
+use crate::report::warnings::{MachineUsers, takes_much_cpu};
 use pando_measuring::chart::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -61,16 +62,46 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
     };
     count("is flagged: it is no measurement", "are flagged: they are no measurements", &|file| file.flagged);
     let warned = |file: &RunFile, word: &str| file.warnings.iter().any(|warning| warning.contains(word));
-    count("is bound by the client or its ceiling", "are bound by the client or its ceiling", &|file| {
-        warned(file, "own ceiling") || warned(file, "client thread was") || warned(file, "the client took")
+    count(
+        "is client-bound: the tool itself limits the rate",
+        "are client-bound: the tool itself limits the rate",
+        &|file| file.is_client_bound(),
+    );
+    let much_cpu = "a client that took more than a quarter of the CPU time that it and the server used";
+    count(&format!("has {much_cpu}"), &format!("have {much_cpu}"), &|file| {
+        !file.flagged && takes_much_cpu(&file.figures)
     });
     let just_started =
         "warm on a server that was started right before: its cache had only what the warm-up brought";
     count(&format!("was {just_started}"), &format!("were {just_started}"), &is_just_started);
     count("is noisy", "are noisy", &|file| warned(file, "noisy"));
     let all_used = "used all of the machine: client and server took CPU from each other";
-    count(all_used, all_used, &|file| warned(file, "% idle"));
+    count(all_used, all_used, &|file| file.machine_users() == Some(MachineUsers::ClientAndServer));
+    caveats.extend(of_others(files));
     caveats
+}
+
+/// Runs on a machine that other processes used.
+fn of_others(files: &[RunFile]) -> Option<String> {
+    let share = |file: &RunFile| match file.machine_users()? {
+        MachineUsers::Others(share) => Some(share * 100.0),
+        MachineUsers::ClientAndServer => None,
+    };
+    let shares: Vec<f64> = files.iter().filter_map(share).collect();
+    let (least, most) = shares
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), share| (least.min(*share), most.max(*share)));
+    let was = match shares.len() {
+        0 => return None,
+        1 => "was",
+        _ => "were",
+    };
+    let took = if most - least < 1.0 { format!("{most:.0} %") } else { format!("{least:.0} to {most:.0} %") };
+    Some(format!(
+        "{} of {} {was} made on a machine without idle time, of which other processes took {took}",
+        shares.len(),
+        runs_in_words(files.len())
+    ))
 }
 
 #[cfg(test)]
@@ -101,12 +132,48 @@ mod tests {
     fn servers_that_did_other_things_and_warm_runs_of_new_servers_are_told() {
         let mut files = vec![file("point", 8, 1.0), file("point", 8, 2.0)];
         files[1].parameters = serde_json::json!({ "seed": 2 });
+        files[0].labels.insert("state".into(), "warm: a warm-up".into());
         files[1].labels.insert("state".into(), "warm: the server was started right before; a warm-up".into());
         let all = caveats(&files);
         assert_eq!(all[0], "point: what was done differs: seed 1 | seed 2");
         assert!(
             all[1].starts_with("1 of 2 runs was warm on a server that was started right before"),
             "{all:?}"
+        );
+    }
+
+    #[test]
+    fn runs_that_the_client_bounds_are_those_that_the_tables_mark() {
+        let mut files = vec![file("point", 8, 700.0), file("kv", 8, 700.0), file("iibench", 8, 700.0)];
+        files.iter_mut().for_each(|file| file.ceiling = Some(10_000.0));
+        files[0].ceiling = Some(1000.0);
+        let costs = &mut files[1].figures.per_operation;
+        (costs.client_cpu_us, costs.server_cpu_us) = (Some(5.0), Some(5.0));
+        files[1].warnings.push("the client took 50 % of the CPU time that it and the server used".into());
+        let all = caveats(&files);
+        assert_eq!(all[0], "1 of 3 runs is client-bound: the tool itself limits the rate");
+        assert!(all[1].starts_with("1 of 3 runs has a client that took more than a quarter"), "{all:?}");
+        let tables = crate::report::markdown::render(&files, &[]);
+        assert_eq!(tables.matches("(client-bound)").count(), 1, "{tables}");
+    }
+
+    #[test]
+    fn a_machine_that_other_processes_used_is_not_told_as_used_by_client_and_server() {
+        let mut files = vec![file("point", 8, 700.0), file("point", 8, 700.0)];
+        for (file, server_us) in files.iter_mut().zip([500_000.0, 1_900_000.0]) {
+            file.machine.cores = 2;
+            let figures = &mut file.figures;
+            figures.machine = Some(pando_measuring::counters::Shares { idle: 0.0, user: 0.9, system: 0.1 });
+            figures.server_resident_bytes = Some(1);
+            figures.per_second.server_cpu_us = Some(server_us);
+        }
+        let all = caveats(&files);
+        assert_eq!(
+            all,
+            [
+                "1 of 2 runs used all of the machine: client and server took CPU from each other",
+                "1 of 2 runs was made on a machine without idle time, of which other processes took 75 %",
+            ]
         );
     }
 

@@ -7,12 +7,12 @@
 use super::LinkBench;
 use super::content::ContentMaker;
 use super::requester::FIRST_LINK_TYPE;
-use super::store::{Contents, Count, Link, LinkKey, LinkStore, Node};
+use super::store::{Contents, Count, Link, LinkKey, LinkStore, LoadRecord, Node};
 use crate::client::{ClientState, Clients, Kind, Performed, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::run::Measured;
 use crate::target::Target;
-use crate::workload::load::Loading;
+use crate::workload::load::{Loading, TimedStep};
 use crate::workload::now_ms;
 use pando_measuring::random::Random;
 use serde_json::json;
@@ -103,28 +103,66 @@ impl Loading for LinkBench {
         )]
     }
 
+    fn finish(&self, target: &Target) -> Result<Vec<TimedStep>, BenchError> {
+        self.store(target).record_load(self.load_record())?;
+        Ok(Vec::new())
+    }
+
     fn check(&self, target: &Target) -> Result<(), BenchError> {
         let database = self.store(target);
-        // A missing ability is reported before missing data.
+        // A missing ability is reported before missing data, and another mapping before another size.
         database.check_ability()?;
+        database.check_contents()?;
         let found = database.contents()?;
         if found.links > 0 {
-            self.check_size(found, database.highest_node()?, database.highest_linked_node()?)?;
+            let last_linked = database.highest_linked_node()?;
+            match database.load_record()?.filter(|record| record.can_be_of(found, last_linked)) {
+                Some(record) => return self.check_record(record),
+                None => self.check_size(found, database.highest_node()?, last_linked)?,
+            }
         }
         // Requests add and delete nodes and add links; that fewer links are there than were loaded means
         // another load.
         let expected = self.degrees.all_links();
-        if found.links < expected {
-            let namespace = format!("{}.link", self.ways.database);
-            return Err(BenchError::DataSet { namespace, found: found.links, expected });
-        }
-        Ok(())
+        if found.links < expected { Err(self.other_links(found.links)) } else { Ok(()) }
     }
 }
 
 impl LinkBench {
-    /// Whether the graph that is there was loaded with as many nodes as this one. No record of the load is
-    /// kept, since LinkBench itself loads graphs, too:
+    /// The size of the graph of this run.
+    fn load_record(&self) -> LoadRecord {
+        LoadRecord {
+            first_id: self.settings.first_id,
+            nodes: self.settings.nodes(),
+            links: self.degrees.all_links(),
+        }
+    }
+
+    /// The error of a graph with as many nodes and other links.
+    fn other_links(&self, found: u64) -> BenchError {
+        let namespace = format!("{}.link", self.ways.database);
+        BenchError::DataSet { namespace, found, expected: self.degrees.all_links() }
+    }
+
+    /// Whether the graph that is there was loaded as this run wants it.
+    fn check_record(&self, record: LoadRecord) -> Result<(), BenchError> {
+        let wanted = self.load_record();
+        if record.nodes != wanted.nodes {
+            let database = self.ways.database.clone();
+            return Err(BenchError::DataSetGraph { database, found: record.nodes, nodes: wanted.nodes });
+        }
+        if record.first_id != wanted.first_id {
+            let cause = format!(
+                "the graph that is there begins with node {}, that of the run with node {} (startid1): load anew (-l -r)",
+                record.first_id, wanted.first_id
+            );
+            return Err(BenchError::option("D", cause));
+        }
+        if record.links != wanted.links { Err(self.other_links(record.links)) } else { Ok(()) }
+    }
+
+    /// Whether a graph without a record of its load was loaded with as many nodes as this one. LinkBench
+    /// itself loads such graphs, and earlier versions of this tool did:
     ///
     /// 1. A graph without a request so far says its size: no node and no link is missing or new.
     /// 2. Requests add nodes behind the loaded ones, but links at loaded nodes only. So a link at a higher

@@ -17,6 +17,8 @@
 //! The plugin of the original loses counts by replacing their documents, begins its transaction after the
 //! first write, and asks for a `count` before each list. Only `--faithful` does the same: [`plugin`].
 //!
+//! A fourth collection, `load`, has one document: the size of the graph as it was loaded.
+//!
 //! [`documents`] has the documents and commands that all three share, [`store`] the connection.
 //!
 //! # Retries
@@ -29,7 +31,7 @@ mod store;
 mod transaction;
 mod two_phase;
 
-use super::store::{CheckExtent, Contents, LinkDatabase, LinkStore, Transactions};
+use super::store::{CheckExtent, Contents, LinkDatabase, LinkStore, LoadRecord, Transactions};
 use crate::client::Session;
 use crate::error::BenchError;
 use crate::target::Target;
@@ -46,6 +48,9 @@ pub enum Mapping {
     Own,
     Plugin,
 }
+
+/// The collection of the record of the load.
+const LOAD: &str = "load";
 
 /// The code of a server that does not know a command.
 const COMMAND_NOT_FOUND: i64 = 59;
@@ -131,6 +136,8 @@ impl LinkDatabase for MongoDatabase {
 
     fn recreate(&self) -> Result<(), BenchError> {
         let mut session = self.session()?;
+        // First: no record may stand beside another graph than its own.
+        drop_collection(&mut session, &self.database, LOAD)?;
         for collection in ["node", "link", "count", "transaction"] {
             drop_collection(&mut session, &self.database, collection)?;
             session.command(&self.database, doc! { "create": collection })?;
@@ -142,6 +149,24 @@ impl LinkDatabase for MongoDatabase {
         let index =
             doc! { "createIndexes": "link", "indexes": [{ "key": list_index(), "name": "id1_type" }] };
         session.command(&self.database, index).map(|_| ())
+    }
+
+    fn record_load(&self, record: LoadRecord) -> Result<(), BenchError> {
+        let LoadRecord { first_id, nodes, links } = record;
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let document =
+            doc! { "_id": 1, "first_id": first_id, "nodes": number(nodes), "links": number(links) };
+        self.connect()?.insert(LOAD, vec![document.into()])
+    }
+
+    fn load_record(&self) -> Result<Option<LoadRecord>, BenchError> {
+        let found = self.connect()?.find_one(LOAD, doc! { "_id": 1 }, doc! {})?;
+        let number = |name: &str| found.as_ref()?.get(name)?.as_i64_exact();
+        let count = |name: &str| u64::try_from(number(name)?).ok();
+        let record = || {
+            Some(LoadRecord { first_id: number("first_id")?, nodes: count("nodes")?, links: count("links")? })
+        };
+        Ok(record())
     }
 
     fn check_contents(&self) -> Result<(), BenchError> {

@@ -111,8 +111,8 @@ pub struct Settings {
     pub requesters: Option<u32>,
     /// Requests of each client, if told.
     pub requests: Option<u64>,
-    /// Requests per second of all clients, if told.
-    pub rate: Option<f64>,
+    /// Requests per second of each client, if told.
+    pub rate_per_requester: Option<f64>,
     /// Seconds of the run at most, if told.
     pub max_s: Option<u32>,
     /// Seconds before it, if told.
@@ -153,7 +153,7 @@ impl Settings {
             chunk: from.take("loader_chunk_size")?.unwrap_or(2048),
             requesters: from.take("requesters")?,
             requests: from.take("requests")?,
-            rate: from.take::<f64>("requestrate")?.filter(|rate| *rate > 0.0),
+            rate_per_requester: from.take::<f64>("requestrate")?.filter(|rate| *rate > 0.0),
             max_s: from.take("maxtime")?,
             warmup_s: from.take("warmup_time")?,
             failures_max: from.take("max_failed_requests")?.unwrap_or(100),
@@ -187,7 +187,7 @@ impl Settings {
             (!(1..=1000).contains(&self.loaders), "loaders", "1 to 1000"),
             (!(1..=1_000_000).contains(&self.chunk), "loader_chunk_size", "1 to 1000000"),
             (self.requesters.is_some_and(|count| !(1..=10_000).contains(&count)), "requesters", "1 to 10000"),
-            (self.rate.is_some_and(|rate| rate > 1e9), "requestrate", "at most 1000000000"),
+            (self.rate_per_requester.is_some_and(|rate| rate > 1e9), "requestrate", "at most 1000000000"),
             (self.max_s == Some(0), "maxtime", "at least 1"),
             (self.display_s == 0, "displayfreq", "at least 1"),
             (!(1..=10_000_000).contains(&self.samples_max), "maxsamples", "1 to 10000000"),

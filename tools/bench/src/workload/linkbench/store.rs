@@ -192,6 +192,27 @@ pub struct Contents {
     pub links: u64,
 }
 
+/// The size of a graph as it was loaded. A load leaves it beside the graph, since requests change what could
+/// be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadRecord {
+    /// The first node.
+    pub first_id: i64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Links.
+    pub links: u64,
+}
+
+impl LoadRecord {
+    /// Whether a graph can be the one that was loaded: requests hide links, and give links to its nodes only.
+    /// Another tool may have loaded another graph beside the record.
+    pub(crate) fn can_be_of(self, contents: Contents, last_linked: i64) -> bool {
+        let end_id = self.first_id.saturating_add_unsigned(self.nodes);
+        contents.links >= self.links && last_linked < end_id
+    }
+}
+
 /// Which counts are checked after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckExtent {
@@ -216,8 +237,13 @@ pub trait LinkDatabase: Send + Sync {
     fn check_contents(&self) -> Result<(), BenchError> {
         Ok(())
     }
-    /// Empty collections or tables, with their indexes.
+    /// Empty collections or tables, with their indexes, and no record of a load.
     fn recreate(&self) -> Result<(), BenchError>;
+    /// Keeps the size of the graph that has just been loaded.
+    fn record_load(&self, record: LoadRecord) -> Result<(), BenchError>;
+    /// The size of the graph as it was loaded; nothing of one that LinkBench or an earlier version of this
+    /// tool loaded, or whose load did not end.
+    fn load_record(&self) -> Result<Option<LoadRecord>, BenchError>;
     /// Ends what an interrupted client left half done; gives how much that was.
     fn recover(&self) -> Result<u64, BenchError> {
         Ok(0)
