@@ -98,6 +98,7 @@ fn a_write_that_waits_for_a_transaction_ends_at_its_own_time() {
         accounts.delete_one(first).max_time(short).run().map(drop),
         accounts.insert_one(new()).max_time(short).run().map(drop),
         accounts.insert_many([new()]).max_time(short).run().map(drop),
+        pando.bulk_write([accounts.insert_one_model(new()).unwrap()]).max_time(short).run().map(drop),
     ];
     for (place, outcome) in refused.into_iter().enumerate() {
         let error = outcome.unwrap_err().to_string();
