@@ -13,7 +13,12 @@ from server_pair import ServerPair
 
 
 # What an engine lacks: `docs/engines.md` says so to users, and test_engines.py that it is refused.
-LACKS = {"lmdb": {"past snapshots", "serializable transactions"}}
+# `one server`: parameters, figures, transactions of connections and the like are those of one server, and its own tests in tests/tikv have two.
+# `unshared collections`: several servers of a store refuse capped and partitioned collections, and the layout "heap".
+LACKS = {
+    "lmdb": {"past snapshots", "serializable transactions"},
+    "tikv-pair": {"serializable transactions", "one server", "unshared collections"},
+}
 
 
 # Files of few tests that take long, most of it waiting. They come first, lest a run end with waiting for one of them.
@@ -29,8 +34,11 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     def is_lacking(item):
-        engine = item.callspec.params.get("server") if hasattr(item, "callspec") else None
-        return any(mark.args[0] in LACKS.get(engine, ()) for mark in item.iter_markers("needs"))
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        needs = {mark.args[0] for mark in item.iter_markers("needs")}
+        if any(value in ("heap", {"layout": "heap"}) for name, value in parameters.items() if name != "server"):
+            needs.add("unshared collections")
+        return bool(needs & LACKS.get(parameters.get("server"), set()))
 
     lacking = [item for item in items if is_lacking(item)]
     items[:] = [item for item in items if item not in lacking]

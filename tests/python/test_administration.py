@@ -58,6 +58,7 @@ def test_probes_of_tools_are_answered(client, db):
     assert refused.value.code == 59
 
 
+@pytest.mark.needs("one server")
 def test_settings_have_the_names_that_tools_read(client):
     parsed = client.admin.command("getCmdLineOpts")["parsed"]
     assert (parsed["net"]["bindIp"], parsed["net"]["port"]) == client.address

@@ -11,6 +11,8 @@ from pymongo import UpdateOne, WriteConcern
 
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 # Those whose stores outlive their servers.
 DURABLE_ENGINES = [name for name in os.environ.get("ENGINES", "betree").split(",") if name != "memory"]
 

@@ -68,6 +68,7 @@ def test_an_ordered_request_ends_with_its_first_failure(bulk, db):
     assert [one["idx"] for one in results(reply)] == [1, 2, 3]
 
 
+@pytest.mark.needs("one server")
 def test_results_come_in_batches(bulk, client):
     reply = bulk(*[insert(0, at) for at in range(10)], cursor={"batchSize": 3})
     assert len(results(reply)) == 3 and reply["cursor"]["id"]

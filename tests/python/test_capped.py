@@ -11,6 +11,8 @@ from pymongo.errors import BulkWriteError, OperationFailure
 
 from server import Server
 
+pytestmark = pytest.mark.needs("unshared collections")
+
 
 def capped(db, name="c", size=4096, **options):
     return db.create_collection(name, capped=True, size=size, **options)

@@ -167,6 +167,7 @@ def test_keys_are_unique_by_the_collation_of_their_index(db, folded):
     assert refusal(lambda: db.plain.create_index("w", unique=True, collation=NO_CASE)) == 11000
 
 
+@pytest.mark.needs("unshared collections")
 def test_layouts_keep_ids_by_the_collation(db):
     for name, options in {"heap": {"layout": "heap"}, "keyed": {"primaryKey": {"a": 1, "_id": 1}}, "clustered": {"clusteredIndex": {"key": {"_id": 1}, "unique": True}}}.items():
         db.command({"create": name, "collation": NO_CASE, **options})

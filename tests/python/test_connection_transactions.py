@@ -9,6 +9,8 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 
 @pytest.fixture
 def connect(server):

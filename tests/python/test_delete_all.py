@@ -36,6 +36,7 @@ def assert_holds(collection, documents):
 
 
 @pytest.mark.parametrize("options", [{}, {"layout": "heap"}, {"primaryKey": {"a": 1, "_id": 1}}], ids=str)
+@pytest.mark.needs("one server")
 def test_all_documents_go_and_the_figures_are_exact(client, db, options):
     c = filled(db, **options)
     before = client.admin.command("serverStatus")

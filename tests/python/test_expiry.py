@@ -7,6 +7,8 @@ import pytest
 from bson import ObjectId, Timestamp, encode
 from pymongo.errors import OperationFailure
 
+pytestmark = pytest.mark.needs("one server")
+
 NOW = datetime.datetime.now(datetime.timezone.utc)
 PAST, FUTURE = NOW - datetime.timedelta(days=1), NOW + datetime.timedelta(days=1)
 

@@ -5,6 +5,8 @@ import pytest
 
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 
 @pytest.fixture
 def filled(db):

@@ -12,6 +12,8 @@ from pymongo.errors import OperationFailure
 from raw_connection import Raw
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 CONFLICT, TIME_OVER, INTERRUPTED, NO_SUCH_TRANSACTION = 112, 50, 11601, 251
 WAIT = "maxTransactionLockRequestTimeoutMillis"
 CLIENTS = 32

@@ -173,6 +173,7 @@ def test_indexes_are_built_over_documents_and_dropped(collection):
     sound(collection)
 
 
+@pytest.mark.needs("unshared collections")
 def test_natural_order_is_that_of_inserts_in_a_heap(db):
     heap = made(db, "heap")
     ids = list(range(500))
@@ -249,6 +250,7 @@ def test_a_clustering_index_over_arrays_gives_each_document_once(collection):
     sound(collection)
 
 
+@pytest.mark.needs("unshared collections")
 def test_layouts_are_listed(db):
     assert "layout" not in made(db, "clustered").options()
     heap = made(db, "heap")
@@ -364,6 +366,7 @@ def test_primary_keys_longer_than_a_key_are_told_apart(db):
     sound(collection)
 
 
+@pytest.mark.needs("unshared collections")
 def test_the_hash_of_a_database_does_not_depend_on_layouts(client, db):
     documents = [{"_id": id, "ts": n % 5, "n": n} for n, id in enumerate([7, "x", 3.5, "y" * 3000, "y" * 3001])]
     hashes = set()
@@ -469,6 +472,7 @@ def test_a_server_may_have_the_heap_as_default_layout(tmp_path):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.needs("one server")
 def test_a_bulk_load_fills_every_layout(server, db, layout):
     with MongoClient(server.uri, maxPoolSize=1, retryWrites=False) as client:
         own = client[db.name]
@@ -516,6 +520,7 @@ def some_document(chance, id):
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.needs("unshared collections")
 def test_the_same_operations_over_all_layouts_give_the_same_answers(db, seed):
     chance = random.Random(seed)
     collections = [made(db, layout, layout) for layout in LAYOUTS]

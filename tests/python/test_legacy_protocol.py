@@ -66,6 +66,7 @@ def test_a_command_that_fails_is_told_without_a_flag(wire, db):
     assert wire.reply().only["ok"] == 0
 
 
+@pytest.mark.needs("unshared collections")
 def test_answers_and_options_of_the_time_before_op_msg(wire, db):
     # libmongo-client reads a count as a double and nothing else, and has collections made with room set aside.
     wire.insert(f"{db.name}.c", {"_id": 1})

@@ -10,6 +10,8 @@ from pymongo.errors import AutoReconnect, BulkWriteError, DuplicateKeyError, Ope
 
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 INDEXES = [
     {"key": {"a": 1}, "name": "a_1"},
     {"key": {"tags": 1, "a": -1}, "name": "tags_1_a_-1", "sparse": True},

@@ -20,6 +20,7 @@ def run(*arguments):
 # ---- expiry
 
 
+@pytest.mark.needs("one server")
 def test_a_transaction_keeps_seeing_what_has_expired_and_loses_a_write_to_it(quick, db):
     db.c.insert_many([{"_id": 1, "at": PAST}, {"_id": 2, "at": FUTURE}])
     with quick.start_session() as session:
@@ -34,6 +35,7 @@ def test_a_transaction_keeps_seeing_what_has_expired_and_loses_a_write_to_it(qui
     assert_sound(db)
 
 
+@pytest.mark.needs("one server")
 def test_a_document_that_a_transaction_holds_expires_after_it(quick, db):
     db.held.insert_many([{"_id": at, "at": PAST} for at in range(5)])
     db.other.insert_many([{"_id": at, "at": PAST} for at in range(5)])
@@ -51,6 +53,7 @@ def test_a_document_that_a_transaction_holds_expires_after_it(quick, db):
     assert_sound(db)
 
 
+@pytest.mark.needs("one server")
 def test_a_date_that_a_transaction_moves_saves_its_document(quick, db):
     # The index comes after the monitor has stopped, so that no pass under way knows it.
     quick.admin.command("setParameter", 1, ttlMonitorEnabled=False)
@@ -234,6 +237,7 @@ def test_a_pipeline_that_writes_is_not_stopped_by_a_reader_nor_seen_by_it(client
     assert_sound(db)
 
 
+@pytest.mark.needs("one server")
 def test_a_pipeline_that_merges_waits_for_the_document_of_a_transaction(client, db):
     db.c.insert_many([{"_id": at, "n": at} for at in range(10)])
     db.target.insert_one({"_id": 3, "mine": 0})

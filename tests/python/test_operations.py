@@ -20,6 +20,8 @@ from pymongo.errors import OperationFailure
 from operation_ends import Background, answer, every_way, is_over, quickest_end, running, wait_for
 from server import Server
 
+pytestmark = pytest.mark.needs("one server")
+
 DOCUMENTS = 40_000
 ENDS_WITHIN_S = 0.1
 TRIES = 4

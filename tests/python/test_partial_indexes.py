@@ -90,6 +90,7 @@ def test_filters_that_an_index_cannot_have(db, wanted, code):
     assert "c" not in db.list_collection_names()
 
 
+@pytest.mark.needs("one server")
 def test_an_index_expires_only_what_it_has(client, db):
     client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
     past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)

@@ -13,6 +13,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 from server import Server
 
+pytestmark = pytest.mark.needs("unshared collections")
+
 KEYS = {"id": None, "ts": SON([("ts", 1), ("_id", 1)]), "backwards": SON([("d.e", -1), ("ts", 1), ("_id", 1)])}
 
 

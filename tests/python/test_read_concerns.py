@@ -42,6 +42,7 @@ def conflicts(act):
 
 
 @pytest.mark.needs("past snapshots")
+@pytest.mark.needs("one server")
 def test_a_snapshot_session_reads_one_state(client, db):
     db.c.insert_many({"_id": at, "n": at} for at in range(300))
     db.c.create_index("n")
@@ -70,6 +71,7 @@ def test_a_snapshot_session_reads_one_state(client, db):
     lambda collection, session: list(collection.aggregate([], session=session)),
     lambda collection, session: collection.distinct("_id", session=session),
 ], ids=["find", "point", "aggregate", "distinct"])
+@pytest.mark.needs("one server")
 def test_a_snapshot_may_begin_with_a_collection_that_is_not_there(client, db, read):
     db.c.insert_one({"_id": 1})
     with client.start_session(snapshot=True) as session:
@@ -80,6 +82,7 @@ def test_a_snapshot_may_begin_with_a_collection_that_is_not_there(client, db, re
         assert db.c.count_documents({}, session=session) == 1
 
 
+@pytest.mark.needs("one server")
 def test_reads_share_a_snapshot_while_nothing_is_written(client, db):
     db.c.insert_one({"_id": 1})
     read = lambda: db.command("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]
@@ -91,6 +94,7 @@ def test_reads_share_a_snapshot_while_nothing_is_written(client, db):
 
 
 @pytest.mark.needs("past snapshots")
+@pytest.mark.needs("one server")
 def test_a_snapshot_is_held_for_the_window_after_its_last_use(client, db, window):
     assert window(2)["was"] == 60
     assert client.admin.command("getParameter", 1, minSnapshotHistoryWindowInSeconds=1)["minSnapshotHistoryWindowInSeconds"] == 2

@@ -17,6 +17,7 @@ def find(db, **fields):
     return db.command({"find": "c", **fields})["cursor"]["firstBatch"]
 
 
+@pytest.mark.needs("unshared collections")
 def test_record_ids(db, c):
     assert find(db, showRecordId=True, projection={"a": 1}, limit=2) == [{"_id": 0, "a": 0, "$recordId": 1}, {"_id": 1, "a": 1, "$recordId": 2}]
     assert find(db, showRecordId=True, filter={"_id": 3}, projection={"_id": 1}) == [{"_id": 3, "$recordId": 4}]
@@ -26,6 +27,7 @@ def test_record_ids(db, c):
     assert db.command({"find": "d", "showRecordId": True})["cursor"]["firstBatch"] == [{"_id": "x", "$recordId": b"`x\x00"}]
 
 
+@pytest.mark.needs("unshared collections")
 def test_index_keys(db, c):
     assert find(db, returnKey=True, limit=2) == [{}, {}]
     assert find(db, returnKey=True, filter={"a": 1}) == [{"a": 1, "b": 4}, {"a": 1, "b": 1}]
@@ -36,6 +38,7 @@ def test_index_keys(db, c):
         {"_id": 5, "r": {"a": 2, "b": 5}}, {"_id": 2, "r": {"a": 2, "b": 2}}]
 
 
+@pytest.mark.needs("unshared collections")
 def test_sort_keys_and_sorts_by_metadata(db, c):
     assert [found["r"] for found in find(db, projection={"r": {"$meta": "sortKey"}}, sort={"b": -1, "a": 1}, limit=2)] == [[5, 2], [4, 1]]
     assert find(db, returnKey=True, filter={"a": 1}, sort={"b": 1}, projection={"x": {"$meta": "sortKey"}}, hint={"a": 1, "b": -1}) == [
@@ -50,6 +53,7 @@ def test_sort_keys_and_sorts_by_metadata(db, c):
     assert error.value.code == 2
 
 
+@pytest.mark.needs("unshared collections")
 def test_the_size_of_a_range(db, c):
     size = lambda **fields: {name: value for name, value in db.command({"dataSize": f"{db.name}.c", **fields}).items() if name not in ("millis", "ok", "$clusterTime", "operationTime")}
     whole = size()

@@ -21,16 +21,26 @@ const CHANGES_TRIED: u32 = 1_000;
 /// The pause before that.
 const CONFLICT_WAIT: Duration = Duration::from_millis(2);
 
-/// A barrier that this server has raised. Dropping it lowers the barrier.
+/// A barrier that this server has raised. Dropping it lowers the barrier, once the other servers know of the
+/// change that was made behind it: they look often as long as it is up.
 pub(crate) struct Barrier {
     store: Arc<Store>,
     namespace: String,
     record: BarrierRecord,
+    /// The version behind which the change is made.
+    before: u64,
 }
 
 impl Drop for Barrier {
     fn drop(&mut self) {
         let Some(sharing) = &self.store.sharing else { return };
+        let version = sharing.seen();
+        // A server that is not trusted does not know who has seen what. The change holds all the same.
+        if version > self.before
+            && let Err(error) = sharing.wait_until_seen(version)
+        {
+            tracing::debug!(%error, "other servers take a change over at their next look");
+        }
         if let Err(error) = sharing.lower(&self.namespace, self.record) {
             let namespace = &self.namespace;
             tracing::warn!(%namespace, %error, "writes to the collection wait until the barrier before it is removed");
@@ -219,7 +229,7 @@ impl Catalog {
         let Some(sharing) = &self.store.sharing else { return Ok(None) };
         self.take_over()?;
         self.existing(namespace)?;
-        let barrier = self.raise_barrier(sharing, namespace, operation)?;
+        let mut barrier = self.raise_barrier(sharing, namespace, operation)?;
         operation.wait_for(OperationWait::Collection, || {
             match sharing.is_stood_behind(barrier.record) {
                 Ok(false) => None,
@@ -227,6 +237,7 @@ impl Catalog {
             }
         })??;
         self.take_over()?;
+        barrier.before = sharing.seen();
         Ok(Some(barrier))
     }
 
@@ -249,7 +260,7 @@ impl Catalog {
             }
             raised
         })??;
-        Ok(Barrier { store: Arc::clone(&self.store), namespace, record })
+        Ok(Barrier { store: Arc::clone(&self.store), namespace, record, before: u64::MAX })
     }
 
     /// Makes a change of the catalog under its mutex. It rests on the newest descriptions: in a shared store

@@ -5,7 +5,7 @@
 //! projection, skip and limit work as for any collection.
 
 use pando_access::{Action, Target};
-use pando_catalog::Collection;
+use pando_catalog::{BlockingMode, Collection};
 use pando_document::{DocumentWriter, NESTING_MAX, RawDocument, RawDocumentBuf, RawValue, is_nested_beyond};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -68,7 +68,8 @@ pub(super) fn run_namespaces(
     Ok(answer(exchange, descriptions, query, out))
 }
 
-/// The reply to a client that may not do this with the database.
+/// The reply to a client that may not do this with the database, or where other servers of the store cannot
+/// be asked what they have made.
 fn refused(
     exchange: &mut Exchange<'_>,
     action: Action,
@@ -76,7 +77,14 @@ fn refused(
     out: &mut Vec<u8>,
 ) -> Result<Option<Reply>, WouldBlock> {
     let Exchange { commands, connection, blocking, .. } = exchange;
-    match commands.authorize_action(connection, action, Target::Database(database), *blocking) {
+    let catalog = &commands.shared.catalog;
+    let authorized = commands.authorize_action(connection, action, Target::Database(database), *blocking);
+    let known = authorized.and_then(|()| match *blocking {
+        _ if !catalog.is_shared() => Ok(()),
+        BlockingMode::CachedOnly => Err(CommandError::WouldBlock(None)),
+        BlockingMode::MayBlock => Ok(catalog.catch_up()?),
+    });
+    match known {
         Ok(()) => Ok(None),
         Err(CommandError::WouldBlock(missed)) => Err(WouldBlock::Device(missed)),
         Err(CommandError::Failed(failure)) => {

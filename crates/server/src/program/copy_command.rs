@@ -416,7 +416,7 @@ fn opened(
     Ok(store)
 }
 
-/// The server that has a folder open, with the login to it; `None` where there is none, or no login was given.
+/// The server that has a folder open, with the login to it; `None` where there is none, or no login.
 fn login_to_holder(
     folder: &DataFolder,
     login: &LoginArguments,

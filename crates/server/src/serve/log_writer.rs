@@ -2,7 +2,7 @@
 //! request and no end of the server.
 //!
 //! # Steps
-//! 1. A line goes into a queue of at most [`QUEUE_BYTES`]. Where it has no room, the line is lost and counted.
+//! 1. A line goes into a queue of at most [`QUEUE_BYTES`]. One that has no room there is lost and counted.
 //! 2. The thread writes what the queue has, and tells of lost lines once it can write again.
 //! 3. Who ends the process [flushes](LogWriter::flush): it waits until all is written, for a second at most.
 

@@ -46,8 +46,8 @@ pub(super) fn bypass_rules(
     Ok(())
 }
 
-/// Whether the user has the right, by a write of the kind that the copy makes. It changes nothing: no document
-/// has the new `_id`, and no server takes an array as one.
+/// Whether the user has the right, by a write of the kind that the copy makes. It changes nothing: no
+/// document has the new `_id`, and no server takes an array as one.
 fn may_bypass(unit: &Unit, mode: WriteMode, target: &SharedStore) -> Result<bool, TransferError> {
     let command = match mode {
         WriteMode::Insert => {
