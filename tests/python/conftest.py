@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(config, items):
         needs = {mark.args[0] for mark in item.iter_markers("needs")}
         if any(value in ("heap", {"layout": "heap"}) for name, value in parameters.items() if name != "server"):
             needs.add("unshared collections")
-        return bool(needs & LACKS.get(parameters.get("server"), set()))
+        engine = parameters.get("server", parameters.get("engine"))
+        return bool(needs & LACKS.get(engine, set()))
 
     lacking = [item for item in items if is_lacking(item)]
     items[:] = [item for item in items if item not in lacking]

@@ -11,6 +11,8 @@ from pymongo.errors import OperationFailure
 from legacy_wire import AWAIT_DATA, TAILABLE, LegacyWire
 from raw_connection import Raw, read_exactly
 
+pytestmark = pytest.mark.needs("unshared collections")
+
 
 @pytest.fixture
 def c(db):

@@ -126,6 +126,7 @@ def test_single_inserts_are_merged_and_survive_a_kill(tmp_path):
     server.stop()
 
 
+@pytest.mark.needs("one server")
 def test_measurements_expire(client, db):
     db.create_collection("e", timeseries={"timeField": "t"}, expireAfterSeconds=3600)
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
@@ -215,6 +216,7 @@ def test_a_bucket_of_many_bytes_comes_whole_in_small_batches(db, series):
         assert sorted(series.find(batch_size=size), key=lambda row: row["_id"]) == [{"t": row["t"], "m": 1, **row} for row in rows], size
 
 
+@pytest.mark.needs("one server")
 def test_a_batch_that_ends_a_window_leaves_one_bucket_of_it(db, series):
     for begin in range(0, 1000, 100):
         series.insert_many([{"t": at(10 * n), "m": 1, "v": n} for n in range(begin, begin + 100)])

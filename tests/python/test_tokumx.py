@@ -111,6 +111,7 @@ def test_writes_go_on_while_trees_are_rewritten(db):
     assert db.client.admin.command("pandoVerify")["ok"] == 1
 
 
+@pytest.mark.needs("one server")
 def test_atomic_statements(db):
     admin = db.client.admin
     db.c.insert_one({"_id": 5, "x": 1})
@@ -160,6 +161,7 @@ def test_figures_of_the_engine(db, server):
     assert "indexDetails" in db.command("collStats", "c")
 
 
+@pytest.mark.needs("one server")
 def test_a_statement_shows_its_transaction(db, server):
     db.c.insert_many([{"_id": at} for at in range(2000)])
     with server.client(maxPoolSize=1) as other:

@@ -93,6 +93,7 @@ def test_a_lookup_sees_the_writes_of_its_transaction(client, db):
         assert list(db.a.aggregate([stage])) == [{"_id": 1, "b": []}]
 
 
+@pytest.mark.needs("one server")
 def test_the_first_updater_wins_and_the_loser_is_told_to_try_again(client, db):
     db.c.insert_many([{"_id": 1, "n": 0}, {"_id": 2, "n": 0}])
     with client.start_session() as first, client.start_session() as second:
@@ -123,6 +124,7 @@ def test_a_failed_statement_ends_its_transaction(client, db):
     assert db.c.count_documents({}) == 1
 
 
+@pytest.mark.needs("one server")
 def test_a_statement_outside_waits_for_an_open_transaction(client, db):
     db.c.insert_one({"_id": 1, "n": 0})
     with client.start_session() as session:
@@ -234,6 +236,7 @@ def test_transactions_beside_index_builds_lose_no_entry(client, db):
     assert_sound(db)
 
 
+@pytest.mark.needs("one server")
 def test_a_transaction_ends_with_its_time_limit_and_with_its_session(server, client, db):
     db.c.insert_one({"_id": 1, "n": 0})
     was = client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=1)["was"]
@@ -257,6 +260,7 @@ def test_a_transaction_ends_with_its_time_limit_and_with_its_session(server, cli
     assert db.c.find_one() == {"_id": 1, "n": 10}
 
 
+@pytest.mark.needs("one server")
 def test_status_and_current_operations_show_transactions(client, db):
     db.c.insert_one({"_id": 1})
     figures = lambda: client.admin.command("serverStatus")["transactions"]

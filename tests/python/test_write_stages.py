@@ -91,6 +91,7 @@ def test_a_pipeline_of_merge_meets_the_document_that_was_inserted_before(db):
 
 
 @pytest.mark.parametrize("stage", [{"$out": "made"}, {"$merge": "made"}], ids=repr)
+@pytest.mark.needs("one server")
 def test_a_pipeline_that_writes_waits_for_the_lock_of_fsync(db, stage):
     db.c.insert_one({"_id": 1})
     db.client.admin.command("fsync", lock=True)

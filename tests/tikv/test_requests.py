@@ -189,6 +189,7 @@ def test_finds_by_an_index_read_many_documents_with_few_requests(tmp_path):
     shop.other.insert_many([{"_id": number, "of": number * 3} for number in range(1_600)])
     ids = list(range(0, 5_000, 10))
     by_id = [{"$lookup": {"from": "c", "localField": "of", "foreignField": "_id", "as": "c"}}]
+    back = {"$lookup": {"from": "other", "localField": "_id", "foreignField": "_id", "as": "other"}}
     by_index = [{"$limit": 300}, {"$lookup": {"from": "c", "localField": "of", "foreignField": "n", "as": "c"}}]
     # The operation, what it gives, and the gets it may send.
     for read, wanted, most in (
@@ -201,6 +202,8 @@ def test_finds_by_an_index_read_many_documents_with_few_requests(tmp_path):
         (lambda: shop.c.find({"n": {"$gte": 0}}).sort("n", 1).limit(1), 1, 1),
         (lambda: shop.other.aggregate(by_id), 1_600, 20),
         (lambda: shop.other.aggregate(by_index), 300, 20),
+        # Both sides are read ahead, in turn.
+        (lambda: shop.c.aggregate([{"$match": {"n": {"$gte": 0}}}, back], hint={"n": 1}), 5_000, 40),
     ):
         before = counts(shop.client)
         found = list(read())

@@ -60,7 +60,8 @@ pub trait Transaction: Send {
     /// Tells of keys that [`get`](Transaction::get) is about to ask for. An engine that sends each request
     /// over a network may read all of them in one. Others leave the iterator alone, which derives the keys.
     ///
-    /// The engine keeps the values until the next call, so a caller tells of a thousand keys at most.
+    /// The engine keeps the values until they are asked for, within a bound of its own. A caller tells of a
+    /// thousand keys at most.
     fn expect_gets(
         &self,
         tree: TreeId,

@@ -43,7 +43,7 @@
 //! marker -> options
 //! cluster -> options
 //! locks -> failure
-//! leaves: failure, figures, kept, layout, live, locks, newest, value
+//! leaves: expected, failure, figures, kept, layout, live, locks, newest, value
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -51,6 +51,7 @@
 mod cluster;
 mod commit;
 mod engine;
+mod expected;
 mod failure;
 mod figures;
 mod kept;

@@ -3,7 +3,7 @@
 //! The other half is [`SnapshotTransaction`]: it has the private writes and the claims.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +15,7 @@ use pando_storage::{
 };
 
 use crate::cluster::Order;
+use crate::expected::Expected;
 use crate::failure::corrupt;
 use crate::large_values;
 use crate::pending_merges;
@@ -42,9 +43,8 @@ const LARGE_BYTES: usize = 512 << 10;
 pub(crate) struct TikvSnapshot {
     store: Arc<Store>,
     begun: Begun,
-    /// Stored values by key of the cluster, read ahead of the gets that were told of. Each leaves with the
-    /// first get of it, so that an open cursor keeps no more than it has not given yet.
-    expected: RefCell<HashMap<Vec<u8>, Option<Vec<u8>>>>,
+    /// Values that were read ahead of the gets that were told of.
+    expected: RefCell<Expected>,
     /// It has waited for silent servers, for the sake of its merges.
     has_waited: Cell<bool>,
 }
@@ -239,7 +239,7 @@ impl EngineSnapshot for TikvSnapshot {
         let merging = self.merging(tree)?;
         check_may_block(blocking)?;
         let entry = self.store.keyspace.entry(tree, key);
-        let expected = self.expected.borrow_mut().remove(&entry);
+        let expected = self.expected.borrow_mut().take(&entry);
         let stored = match expected {
             Some(stored) => stored,
             None => self.store.cluster.get(self.begun.snapshot, &entry)?,
@@ -261,9 +261,7 @@ impl EngineSnapshot for TikvSnapshot {
         check_may_block(blocking)?;
         let keys: Vec<Vec<u8>> = keys.map(|key| self.store.keyspace.entry(tree, &key)).collect();
         let found = self.store.cluster.get_all(self.begun.snapshot, &keys)?;
-        let mut expected: HashMap<_, _> = keys.into_iter().map(|key| (key, None)).collect();
-        expected.extend(found.into_iter().map(|(key, stored)| (key, Some(stored))));
-        self.expected.replace(expected);
+        self.expected.borrow_mut().add(keys, found);
         Ok(())
     }
 
