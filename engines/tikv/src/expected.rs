@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_asked_for_is_forgotten_where_it_is_much() {
+    fn values_that_nobody_has_asked_for_are_forgotten_where_they_are_much() {
         let mut expected = Expected::default();
         for call in 0..40 {
             let told = keys(call * 1_000, call * 1_000 + 1_000);
