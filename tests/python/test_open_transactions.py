@@ -166,6 +166,7 @@ def test_a_backup_beside_transfers_has_each_of_them_whole_or_not_at_all(tmp_path
 # ---- pipelines
 
 
+@pytest.mark.needs("one server")
 def test_pipelines_of_a_transaction_see_its_writes_and_its_snapshot(client, db):
     db.c.insert_many([{"_id": at, "k": at % 3} for at in range(9)])
     db.names.insert_many([{"_id": at, "name": f"n{at}"} for at in range(3)])
