@@ -191,6 +191,7 @@ def test_a_series_becomes_coarser_and_its_older_buckets_are_found(db, series):
     assert report["valid"] and report["ns"] == f"{db.name}.system.buckets.s"
 
 
+@pytest.mark.needs("one server")
 def test_the_expiry_of_a_series_changes(client, db, series):
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
     series.insert_many([{"_id": 1, "t": now - datetime.timedelta(days=2)}, {"_id": 2, "t": now}])

@@ -41,6 +41,7 @@ def test_a_failure_of_out_leaves_the_target(db):
     assert db.list_collection_names(filter={"name": {"$regex": "^tmp"}}) == []
 
 
+@pytest.mark.needs("one server")
 def test_a_cursor_on_the_replaced_collection_ends(db):
     db.c.insert_many([{"_id": at} for at in range(300)])
     cursor = db.c.find(batch_size=2)

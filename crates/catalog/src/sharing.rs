@@ -344,17 +344,35 @@ impl Sharing {
 
     /// Waits until all members work by a version or a later one, or are dead.
     pub(crate) fn wait_until_seen(&self, version: u64) -> Result<(), StorageError> {
-        while self.seen_by_all.load(Ordering::Acquire) < version {
-            self.check_trusted()?;
-            let board = self.read_board()?;
-            let others = board.members.iter().filter(|(member, _)| **member != self.member());
-            let least = others.map(|(_, record)| record.seen).min().unwrap_or(board.version);
-            self.seen_by_all.fetch_max(least, Ordering::AcqRel);
-            if least < version {
-                std::thread::sleep(ANSWERS_EVERY);
-            }
+        while !self.is_seen(version)? {
+            std::thread::sleep(ANSWERS_EVERY);
         }
         Ok(())
+    }
+
+    /// The same, for a while at most; false where some member has not seen the version by then.
+    pub(crate) fn is_seen_within(&self, version: u64, limit: Duration) -> Result<bool, StorageError> {
+        let begun = self.now();
+        while !self.is_seen(version)? {
+            if self.now().since(begun) >= limit {
+                return Ok(false);
+            }
+            std::thread::sleep(ANSWERS_EVERY);
+        }
+        Ok(true)
+    }
+
+    /// Whether all members work by a version or a later one.
+    fn is_seen(&self, version: u64) -> Result<bool, StorageError> {
+        if self.seen_by_all.load(Ordering::Acquire) >= version {
+            return Ok(true);
+        }
+        self.check_trusted()?;
+        let board = self.read_board()?;
+        let others = board.members.iter().filter(|(member, _)| **member != self.member());
+        let least = others.map(|(_, record)| record.seen).min().unwrap_or(board.version);
+        self.seen_by_all.fetch_max(least, Ordering::AcqRel);
+        Ok(least >= version)
     }
 
     /// Raises a barrier; `None` where there is one already.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use pando_catalog::{Bytes, QueryMemory, ScratchSpace};
-use pando_document::{ArrayWriter, Document, RawArray, RawDocument, RawDocumentBuf, doc};
+use pando_document::{ArrayWriter, Document, RawArray, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
 use pando_query::QueryError;
 use pando_query::expression::{Optimisation, ParseScope};
@@ -175,4 +175,24 @@ fn pipelines_give_the_same_with_and_without_the_optimiser() {
         }
     }
     assert!(begin.is_some() || (answers > 1200 && rows > 2500), "{answers} answers of {rows} documents");
+}
+
+#[test]
+fn a_lookup_of_many_documents_at_once_finds_values_that_look_like_operators_or_patterns() {
+    let of = |id: i32, value: Value| Bytes::from(doc! { "_id": id, "k": (value) }.to_raw().into_vec());
+    let operator = || Value::Document(doc! { "$gt": 1 });
+    let documents = [
+        of(0, Value::Int32(1)),
+        of(1, operator()),
+        of(2, Value::Array(vec![operator(), Value::Int32(1)])),
+        of(3, Value::Null),
+        of(4, Value::String("a".into())),
+    ];
+    let join = doc! { "from": "c", "localField": "k", "foreignField": "k", "as": "j" };
+    let stages = [doc! { "$lookup": (join) }, doc! { "$project": { "j": "$j._id" } }];
+    let memory = StageMemory::unlimited(DiskUse::Allowed);
+    let [one_by_one, at_once] = [ForeignPath::Scan, ForeignPath::Index]
+        .map(|by| run(&stages, &documents, Optimisation::On, memory.clone(), Drawing::OneByOne, by).unwrap());
+    assert_eq!(one_by_one, at_once);
+    assert!(at_once[1].contains("Int32(1)") && at_once[1].contains("Int32(2)"), "{at_once:?}");
 }

@@ -58,7 +58,7 @@ use store_watch::StoreWatch;
 use tracing::{error, info, warn};
 use transport::Certificates;
 
-use crate::configuration::{Configuration, OptionsDisagree};
+use crate::configuration::{Configuration, LogFormat, OptionsDisagree};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
@@ -234,6 +234,17 @@ fn is_wrong_setting(error: &(dyn Error + 'static)) -> bool {
         reason.is::<OptionsDisagree>()
             || of_engine.is_some_and(|reason| reason.kind() == ErrorKind::InvalidInput)
     })
+}
+
+/// Tells why serving has ended: as a line of the log where that is JSON, whose readers take nothing else, and
+/// in lines otherwise. A stalled reader does not keep the process from its end.
+pub fn tell_end(configuration: &Configuration, line: &str, lines: &[String]) {
+    if configuration.log_format == LogFormat::Json && tracing::enabled!(tracing::Level::ERROR) {
+        error!("{line}");
+        logging::flush();
+    } else {
+        logging::tell_end(&lines.join("\n"));
+    }
 }
 
 /// Serves until a signal comes.

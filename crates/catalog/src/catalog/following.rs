@@ -21,6 +21,10 @@ const CHANGES_TRIED: u32 = 1_000;
 /// The pause before that.
 const CONFLICT_WAIT: Duration = Duration::from_millis(2);
 
+/// The longest that a change waits, behind its barrier, until the other servers know of it. They look every
+/// [`LOOK_AT_BARRIERS_EVERY`].
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
+
 /// A barrier that this server has raised. Dropping it lowers the barrier, once the other servers know of the
 /// change that was made behind it: they look often as long as it is up.
 pub(crate) struct Barrier {
@@ -35,11 +39,10 @@ impl Drop for Barrier {
     fn drop(&mut self) {
         let Some(sharing) = &self.store.sharing else { return };
         let version = sharing.seen();
-        // A server that is not trusted does not know who has seen what. The change holds all the same.
-        if version > self.before
-            && let Err(error) = sharing.wait_until_seen(version)
-        {
-            tracing::debug!(%error, "other servers take a change over at their next look");
+        // A server that has died would be waited for until it is taken out, and one that is not trusted does
+        // not know who has seen what. The change holds all the same.
+        if version > self.before && !matches!(sharing.is_seen_within(version, TOLD_WITHIN), Ok(true)) {
+            tracing::debug!("other servers take a change over at their next look");
         }
         if let Err(error) = sharing.lower(&self.namespace, self.record) {
             let namespace = &self.namespace;

@@ -19,8 +19,8 @@ pub enum ForeignSearch {
     /// That of the pages that are read.
     #[default]
     ByPages,
-    /// That of requests over a network: a search for the values of many documents costs about as much as one
-    /// for those of one.
+    /// That of requests over a network: one search for the values of many documents takes fewer than one for
+    /// each.
     ByRequests,
 }
 

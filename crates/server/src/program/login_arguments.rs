@@ -120,7 +120,7 @@ fn refuse_first(mut given: impl Iterator<Item = &'static str>) -> Result<(), Usa
     match given.next() {
         None => Ok(()),
         Some(name) => Err(UsageError::new(format!(
-            "--{name}: no server has the data folder open, and it is opened without a login; leave the option out"
+            "--{name}: a data folder that no server has open takes no login; leave the option out"
         ))),
     }
 }

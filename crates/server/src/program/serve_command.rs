@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::configuration::{LogFormat, Sources, serve_arguments};
+use super::failure::error_lines;
+use crate::configuration::{Sources, serve_arguments};
 use crate::error_text::{error_text, tell_line};
-use crate::serve::serve;
+use crate::serve::{serve, tell_end};
 
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
 /// Pando does. The table of familiar switches has those that are taken.
@@ -83,20 +84,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::from(super::EXIT_CODE_USAGE));
     }
     let configuration = Sources::from_matches(matches).resolve(|variable| std::env::var_os(variable))?;
-    let ended = serve(&configuration);
-    if let Err(error) = &ended
-        && configuration.log_format == LogFormat::Json
-        && tracing::enabled!(tracing::Level::ERROR)
-    {
-        // A reader of the log takes JSON alone.
-        tracing::error!("{}", error_text(error));
-        return Ok(match error.is_wrong_configuration() {
-            true => ExitCode::from(super::EXIT_CODE_USAGE),
-            false => ExitCode::FAILURE,
-        });
-    }
-    ended?;
-    Ok(ExitCode::SUCCESS)
+    let Err(error) = serve(&configuration) else { return Ok(ExitCode::SUCCESS) };
+    tell_end(&configuration, &error_text(&error), &error_lines(&error));
+    Ok(match error.is_wrong_configuration() {
+        true => ExitCode::from(super::EXIT_CODE_USAGE),
+        false => ExitCode::FAILURE,
+    })
 }
 
 #[cfg(test)]

@@ -45,7 +45,11 @@ const OF_STORE: [&str; 6] = ["LOCK", "keys", "wal", "spill", "scratch", pandodb:
 
 /// Whether a path is that of a file of the store, or within a folder of it.
 fn is_of_store(data: &Path, path: &Path) -> bool {
-    let (Ok(data), Ok(path)) = (data.canonicalize(), path.canonicalize()) else { return false };
+    // The file may be new. The store may be, too: then its folder is taken as it is named.
+    let folder = path.parent().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
+    let (Some(folder), Some(name)) = (folder, path.file_name()) else { return false };
+    let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+    let path = path.canonicalize().unwrap_or_else(|_| folder.join(name));
     let within = path.strip_prefix(data).ok().and_then(|within| within.iter().next()?.to_str());
     within.is_some_and(|name| OF_STORE.contains(&name) || name.starts_with("data."))
 }

@@ -4,7 +4,7 @@
 //! # Steps
 //! 1. A line goes into a queue of at most [`QUEUE_BYTES`]. One that has no room there is lost and counted.
 //! 2. The thread writes what the queue has, and tells of lost lines once it can write again.
-//! 3. Who ends the process [flushes](LogWriter::flush): it waits until all is written, for a second at most.
+//! 3. Who ends the process [flushes](LogWriter::flush_lines): it waits until all is written, for a second at most.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl LogWriter {
     }
 
     /// Waits until all lines are written, for a second at most.
-    pub(super) fn flush(&self) {
+    pub(super) fn flush_lines(&self) {
         let end = Instant::now() + FLUSH_MAX;
         let mut queue = self.queue.lock();
         while !queue.lines.is_empty() || queue.under_way {
@@ -137,13 +137,13 @@ mod tests {
             (&*writer).write_all(&line).unwrap();
         }
         assert!(writer.queue.lock().lost >= 2);
-        writer.flush();
+        writer.flush_lines();
         assert!(writer.queue.lock().under_way, "it gave up");
         go.send(()).unwrap();
         go.send(()).unwrap();
         let sizes = [writes.recv().unwrap(), writes.recv().unwrap()];
         assert!(sizes.iter().sum::<usize>() <= 130 * line.len() && sizes[1] <= QUEUE_BYTES, "{sizes:?}");
-        writer.flush();
+        writer.flush_lines();
         let queue = writer.queue.lock();
         assert!(queue.lines.is_empty() && !queue.under_way && queue.lost == 0);
     }
@@ -155,7 +155,7 @@ mod tests {
         let writer = LogWriter::start(Stalled { go_on, written }).unwrap();
         (&*writer).write_all(b"one\n").unwrap();
         go.send(()).unwrap();
-        writer.flush();
+        writer.flush_lines();
         assert_eq!(writes.try_recv(), Ok(4));
     }
 }

@@ -9,7 +9,7 @@
 //! stops nothing ([`LogWriter`]): `getLog` still has the last ones.
 
 use std::backtrace::Backtrace;
-use std::io;
+use std::io::{self, Write};
 use std::panic;
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ use tracing_subscriber::{EnvFilter, reload};
 use super::log_tail_layer::LogTailLayer;
 use super::log_writer::LogWriter;
 use crate::configuration::{Configuration, LogFormat};
-use crate::error_text::panic_text;
+use crate::error_text::{panic_text, tell_line};
 
 /// The beginning of the targets of all crates of Pando.
 const ALL_TARGETS: &str = "pando";
@@ -58,7 +58,19 @@ static WRITER: OnceLock<Arc<LogWriter>> = OnceLock::new();
 /// Waits until the lines of the log are written, for a second at most: before the process ends.
 pub(super) fn flush() {
     if let Some(writer) = WRITER.get() {
-        writer.flush();
+        writer.flush_lines();
+    }
+}
+
+/// Tells of the end of the process in text, in a row with the lines of the log, and waits as [`flush`].
+pub(super) fn tell_end(text: &str) {
+    match WRITER.get() {
+        Some(writer) => {
+            let mut writer = &**writer;
+            let _never_fails = writeln!(writer, "{text}");
+            writer.flush_lines();
+        }
+        None => tell_line!("{text}"),
     }
 }
 

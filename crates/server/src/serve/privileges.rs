@@ -17,7 +17,7 @@ pub(super) fn is_root() -> bool {
 }
 
 /// Becomes the user that `--user` names. Called once the keys are read, and before the process has threads of
-/// its own.
+/// its own but that of the log.
 pub(super) fn become_user(configuration: &Configuration) -> Result<(), ServeError> {
     let is_root = is_root();
     let Some(name) = &configuration.transport.user else {
@@ -39,7 +39,7 @@ pub(super) fn become_user(configuration: &Configuration) -> Result<(), ServeErro
 fn set_user(name: &str) -> io::Result<()> {
     let c_name = CString::new(name).map_err(io::Error::other)?;
     // SAFETY: the name is a text with a final zero, and the result is read before any other call that could
-    // change it, on the only thread.
+    // change it: the only other thread writes the log.
     let entry = unsafe { libc::getpwnam(c_name.as_ptr()).as_ref() };
     let entry = entry.ok_or_else(|| io::Error::other("there is no such user on this machine"))?;
     let (user, group) = (entry.pw_uid, entry.pw_gid);
@@ -47,7 +47,7 @@ fn set_user(name: &str) -> io::Result<()> {
         return Err(io::Error::other("it is root again; name a user without privileges"));
     }
     // SAFETY: three calls without pointers but the name. Order matters: groups cannot be set any more once
-    // the user is set. The process is single-threaded, and libc would carry them to every thread anyhow.
+    // the user is set. libc carries them to every thread.
     let done = unsafe {
         libc::initgroups(c_name.as_ptr(), group) == 0 && libc::setgid(group) == 0 && libc::setuid(user) == 0
     };

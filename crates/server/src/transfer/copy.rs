@@ -140,7 +140,7 @@ pub(super) fn copy_into(
     for one in &other_options {
         tell_line!("{one}");
     }
-    bypass_rules(&mut plan, &other_options, copy.options.writing.mode, &ends.target)?;
+    bypass_rules(&mut plan, &other_options, &ends.target)?;
     let mut imported = import_into(options, &plan, Box::new(ends.target.clone()), interrupt.clone());
     let mut compared = Vec::new();
     if matches!(imported.end, End::Complete) {

@@ -7,15 +7,13 @@
 //! A server asks for the right `bypassDocumentValidation`, which the role `readWrite` lacks. For such a user
 //! the copy leaves the field out, and says so.
 
-use bson::doc;
-use bson::oid::ObjectId;
+use bson::{Bson, Document, doc};
 
-use super::error::{TransferError, UNAUTHORIZED};
+use super::error::TransferError;
 use super::import_plan::{ImportPlan, Unit};
 use super::shared_store::SharedStore;
 use super::target::Target;
 use super::target_options::OtherOptions;
-use super::write_mode::WriteMode;
 
 const FIELD: &str = "bypassDocumentValidation";
 
@@ -23,7 +21,6 @@ const FIELD: &str = "bypassDocumentValidation";
 pub(super) fn bypass_rules(
     plan: &mut ImportPlan,
     other_options: &[OtherOptions],
-    mode: WriteMode,
     target: &SharedStore,
 ) -> Result<(), TransferError> {
     for unit in &mut plan.units {
@@ -34,7 +31,7 @@ pub(super) fn bypass_rules(
         if other_options.iter().any(|other| other.namespace == namespace && other.has("validator")) {
             continue;
         }
-        if may_bypass(unit, mode, target)? {
+        if may_bypass(unit, target)? {
             unit.command_fields.insert(FIELD, true);
         } else {
             plan.remarks.push(format!(
@@ -46,23 +43,31 @@ pub(super) fn bypass_rules(
     Ok(())
 }
 
-/// Whether the user has the right, by a write of the kind that the copy makes. It changes nothing: no
-/// document has the new `_id`, and no server takes an array as one.
-fn may_bypass(unit: &Unit, mode: WriteMode, target: &SharedStore) -> Result<bool, TransferError> {
-    let command = match mode {
-        WriteMode::Insert => {
-            let nowhere = doc! { "_id": [1] };
-            doc! { "insert": &unit.collection, "documents": [nowhere], FIELD: true }
-        }
-        WriteMode::Upsert | WriteMode::Merge | WriteMode::Delete => {
-            let nobody = doc! { "q": { "_id": ObjectId::new() }, "u": { "$set": { "a": 1 } } };
-            doc! { "update": &unit.collection, "updates": [nobody], FIELD: true }
-        }
+/// Whether the user has the right, by the privileges that the server lists. A store without logins, or one
+/// that does not list them, refuses nobody by this right; the writes meet another refusal again, and tell it.
+fn may_bypass(unit: &Unit, target: &SharedStore) -> Result<bool, TransferError> {
+    let command = doc! { "connectionStatus": 1, "showPrivileges": true };
+    let status = match target.clone().run("admin", command, None) {
+        Err(TransferError::Refused { .. }) => return Ok(true),
+        status => status?,
     };
-    match target.clone().run(&unit.database, command, None) {
-        Err(TransferError::Refused { code: UNAUTHORIZED, .. }) => Ok(false),
-        // Another refusal says nothing of the right. The writes meet it again, and tell it.
-        Ok(_) | Err(TransferError::Refused { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
+    let listed = |name| status.get_document("authInfo").and_then(|info| info.get_array(name));
+    let (Ok(users), Ok(privileges)) = (listed("authenticatedUsers"), listed("authenticatedUserPrivileges"))
+    else {
+        return Ok(true);
+    };
+    let grants = |privilege: &Bson| privilege.as_document().is_some_and(|privilege| grants(privilege, unit));
+    Ok(users.is_empty() || privileges.iter().any(grants))
+}
+
+/// Whether a privilege is of the right, for a collection. An empty name stands for all.
+fn grants(privilege: &Document, unit: &Unit) -> bool {
+    let (Ok(resource), Ok(actions)) = (privilege.get_document("resource"), privilege.get_array("actions"))
+    else {
+        return false;
+    };
+    let names = |field, name: &str| resource.get_str(field).is_ok_and(|text| text.is_empty() || text == name);
+    let is_of_any = resource.get_bool("anyResource").unwrap_or(false);
+    let is_of_unit = names("db", &unit.database) && names("collection", &unit.collection);
+    (is_of_any || is_of_unit) && actions.iter().any(|action| action.as_str() == Some(FIELD))
 }

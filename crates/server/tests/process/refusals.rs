@@ -299,6 +299,8 @@ fn an_audit_trail_in_a_file_of_the_store_or_a_pipe_is_refused() {
     for (path, reason) in [
         (data.join("data.0000"), "one of the store's"),
         (segment, "one of the store's"),
+        (data.join("wal/new.json"), "one of the store's"),
+        (data.join("scratch"), "one of the store's"),
         (pipe, "a pipe or socket"),
     ] {
         let (data, path) = (data.to_str().unwrap(), path.to_str().unwrap());

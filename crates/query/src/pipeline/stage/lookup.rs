@@ -198,14 +198,25 @@ impl Specification {
     }
 }
 
+/// Whether `$in` does not simply compare with a value.
+fn means_more_within_in(value: RawValue<'_>) -> bool {
+    match value {
+        RawValue::Regex(_) => true,
+        RawValue::Document(document) => {
+            matches!(document.iter().next(), Some(Ok((name, _))) if name.starts_with('$'))
+        }
+        _ => false,
+    }
+}
+
 /// `{foreign: {$eq: value}}`, or `$in` for the elements of an array.
 fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryError> {
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
     if let RawValue::Array(array) = value
-        && array.iter().any(|element| matches!(element, Ok(RawValue::Regex(_))))
+        && array.iter().flatten().any(means_more_within_in)
     {
-        // Within $in a regular expression would be matched, not compared.
+        // Within $in a regular expression would be matched, and a document with an operator refused.
         let mut either = writer.array("$or");
         for element in array.iter() {
             let mut clause = either.document();
