@@ -4,7 +4,8 @@
 //! # Steps
 //! 1. A line goes into a queue of at most [`QUEUE_BYTES`]. One that has no room there is lost and counted.
 //! 2. The thread writes what the queue has, and tells of lost lines once it can write again.
-//! 3. Who ends the process [flushes](LogWriter::flush_lines): it waits until all is written, for a second at most.
+//! 3. Who ends the process [flushes](LogWriter::flush_lines): it waits until all is written, for a second at
+//!    most.
 
 use std::io::{self, Write};
 use std::sync::Arc;
