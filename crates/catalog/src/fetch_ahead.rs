@@ -2,8 +2,8 @@
 //!
 //! Statements and scans of indexes fetch their documents one by one. Before each part of its keys such a
 //! caller tells the engine of them all, which may [read them at once](Transaction::expect_gets). The first
-//! part is short. Each later one has some [`PART_BYTES`] by the documents so far, since the engine keeps what
-//! it has read until it is asked for it.
+//! part is short. Each later one has about [`PART_BYTES`], by the documents so far, since the engine keeps
+//! those that it has read until they are fetched.
 
 use pando_storage::{BlockingMode, Bytes, StorageError, Transaction};
 
@@ -13,7 +13,7 @@ use crate::Collection;
 const FIRST_PART: usize = 64;
 /// The most keys of a part.
 const PART_MAX: usize = 1_000;
-/// What the documents of a later part have in bytes, if they are like the ones before.
+/// The bytes of the documents of a later part, if they are like the ones before.
 const PART_BYTES: usize = 4 << 20;
 
 /// Primary keys in the order in which their documents are fetched.

@@ -49,7 +49,7 @@ impl StageMemory {
     }
 }
 
-/// What a stage that keeps to memory cannot use, and why.
+/// The thing that a stage which keeps to memory lacks, and why.
 pub(crate) const NO_SCRATCH: &str = "scratch files, since it does not allow disk use or the engine has none";
 
 /// The end of the message of a stage that may not use the disk and finds the memory of all queries used up.

@@ -72,10 +72,10 @@ pub trait Transaction: Send {
         Ok(())
     }
 
-    /// The number of keys that it is worth telling [`expect_gets`](Transaction::expect_gets) of; 1 where a
-    /// `get` sends no request, so that nobody needs to look for keys ahead.
-    fn expected_gets_max(&self) -> usize {
-        1
+    /// Whether each `get` of a key that was not [expected](Transaction::expect_gets) sends a request, so that
+    /// it is worth while to look for keys ahead.
+    fn sends_gets(&self) -> bool {
+        false
     }
 
     /// Sets the value of a key, whether it was there or not.

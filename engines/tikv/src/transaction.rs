@@ -32,8 +32,6 @@ const PAGE_MIN: usize = 16;
 const PAGE_BYTES: u64 = 64 << 20;
 /// Bytes from which on a region is split.
 const REGION_BYTES: u64 = 96 << 20;
-/// Keys of a request for the values of several.
-const EXPECTED_GETS_MAX: usize = 1_000;
 /// Bytes of keys and values from which several commits are quicker. The client sends a commit in requests of
 /// 16 KB, and copies the whole transaction for each, and all of its keys into it (`tikv-client` 0.4.0,
 /// `transaction.rs` and `requests.rs`): the work grows with the square of the size.
@@ -265,8 +263,8 @@ impl EngineSnapshot for TikvSnapshot {
         Ok(())
     }
 
-    fn expected_gets_max(&self) -> usize {
-        EXPECTED_GETS_MAX
+    fn sends_gets(&self) -> bool {
+        true
     }
 
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError> {

@@ -27,7 +27,7 @@ pub struct BulkWrite<'s> {
     models: Vec<WriteModel>,
     ordered: bool,
     session: Option<Arc<SessionState>>,
-    /// What each command has beside its statements.
+    /// The fields of each command beside its statements.
     command: Document,
 }
 

@@ -14,7 +14,7 @@
 //! 3. The executor fetches the document of each key, then takes what gathering stopped at, and gathers again.
 //!
 //! # Invariants
-//! - What a step examined counts when its key is given, so that counters do not show that a scan has read
+//! - The work of a step counts when its key is given, so that counters do not show that a scan has read
 //!   ahead of a limit.
 //! - The source stands at the document that gathering stopped at until that is given.
 
@@ -47,7 +47,7 @@ pub(super) struct GatheredKeys {
     next: usize,
     phase: Phase,
     fetches: FetchAhead,
-    /// What the steps since the last key have examined.
+    /// The entries and documents that the steps since the last key have examined.
     examined: Counters,
 }
 
@@ -61,7 +61,7 @@ struct PackedKeys {
 #[derive(Debug)]
 struct Place {
     key: Range<usize>,
-    /// What the steps that led to it have examined.
+    /// The entries and documents that the steps to it have examined.
     examined: Counters,
 }
 
@@ -82,7 +82,7 @@ enum Phase {
     Giving(Stop),
 }
 
-/// What gathering stopped at.
+/// The reason why gathering stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// There are keys enough.
@@ -93,14 +93,14 @@ pub(super) enum Stop {
     End,
 }
 
-/// What comes next of what was gathered.
+/// The next thing that was gathered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<'g> {
     /// A key whose document is to be [fetched](GatheredKeys::fetch).
     Key(&'g [u8]),
     /// The document that the source stands at, with its primary key.
     Document(Vec<u8>),
-    /// Nothing any more.
+    /// There is none.
     End,
 }
 
@@ -147,7 +147,7 @@ impl GatheredKeys {
         self.phase = Phase::Giving(stop);
     }
 
-    /// What comes next; `None` where more is to be gathered. A document is given once, a key until it is
+    /// The next thing; `None` where more is to be gathered. A document is given once, a key until it is
     /// fetched. `counters` gets what the steps to it have examined.
     pub fn next(&mut self, counters: &mut Counters) -> Option<Next<'_>> {
         let Phase::Giving(stop) = &self.phase else { return None };

@@ -88,11 +88,8 @@ impl Transaction for Reluctant {
         Ok(())
     }
 
-    fn expected_gets_max(&self) -> usize {
-        match self.network {
-            Network::None => 1,
-            Network::Between => 1_000,
-        }
+    fn sends_gets(&self) -> bool {
+        self.network == Network::Between
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {

@@ -4,8 +4,8 @@
 //! # Steps
 //! 1. A line goes into a queue of at most [`QUEUE_BYTES`]. One that has no room there is lost and counted.
 //! 2. The thread writes what the queue has, and tells of lost lines once it can write again.
-//! 3. Who ends the process [flushes](LogWriter::flush_lines): it waits until all is written, for a second at
-//!    most.
+//! 3. The end of the process [flushes](LogWriter::flush_lines): it waits until all is written, for a second
+//!    at most.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -33,9 +33,9 @@ pub(super) struct LogWriter {
 #[derive(Debug, Default)]
 struct Queue {
     lines: Vec<u8>,
-    /// Lines that are being written.
+    /// Whether lines are being written.
     under_way: bool,
-    /// Lines that had no room since the last that had some.
+    /// Lines that had no room, and that the log has not told of.
     lost: u64,
 }
 

@@ -66,8 +66,8 @@ pub(super) fn flush() {
 pub(super) fn tell_end(text: &str) {
     match WRITER.get() {
         Some(writer) => {
-            let mut writer = &**writer;
-            let _never_fails = writeln!(writer, "{text}");
+            // In one piece, as a line of the log.
+            let _never_fails = (&**writer).write_all(format!("{text}\n").as_bytes());
             writer.flush_lines();
         }
         None => tell_line!("{text}"),

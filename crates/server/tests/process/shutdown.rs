@@ -70,7 +70,7 @@ fn a_reader_of_the_log_that_has_stalled_stops_neither_requests_nor_the_end() {
         connection.ok("shop", doc! { "insert": "c", "documents": [{ "text": &text }], "comment": &text });
     }
     server.signal(Signal::TERM);
-    // Nobody reads the log until the server has ended.
+    // The log is not read until the server has ended.
     let (status, log) = server.ended();
     let last = log.lines().last().unwrap_or_default();
     assert!(status.success() && log.contains("slow query") && !log.contains("stopped"), "{last}");

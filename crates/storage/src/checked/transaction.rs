@@ -138,8 +138,8 @@ impl Transaction for CheckedTransaction {
         self.checked_read(blocking, self.inner.expect_gets(tree, keys, blocking))
     }
 
-    fn expected_gets_max(&self) -> usize {
-        self.inner.expected_gets_max()
+    fn sends_gets(&self) -> bool {
+        self.inner.sends_gets()
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {

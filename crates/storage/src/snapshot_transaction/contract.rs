@@ -53,8 +53,8 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         self.snapshot.expect_gets(tree, keys, blocking)
     }
 
-    fn expected_gets_max(&self) -> usize {
-        self.snapshot.expected_gets_max()
+    fn sends_gets(&self) -> bool {
+        self.snapshot.sends_gets()
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {

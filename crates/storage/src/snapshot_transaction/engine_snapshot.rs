@@ -79,9 +79,9 @@ pub trait EngineSnapshot: Send {
         Ok(())
     }
 
-    /// As [`Transaction::expected_gets_max`].
-    fn expected_gets_max(&self) -> usize {
-        1
+    /// As [`Transaction::sends_gets`].
+    fn sends_gets(&self) -> bool {
+        false
     }
 
     /// Makes the checks of [`get`](EngineSnapshot::get), and reads nothing: the transaction's own writes have

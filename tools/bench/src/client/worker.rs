@@ -336,7 +336,7 @@ impl Worker {
         }
         let undone = self.connections.iter().filter(|connection| connection.state() == State::Waiting);
         self.tally.fail_unanswered(undone.count(), GRACE);
-        // Nobody has begun a unit after the window.
+        // No unit has begun after the window.
         self.tally.schedules.extend(self.arrivals.map(|arrivals| arrivals.schedule));
         Ok(self.tally)
     }

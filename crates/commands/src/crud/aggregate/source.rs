@@ -412,9 +412,9 @@ impl Source for CollectionSource<'_> {
         };
         let by = path_by(indexes, path, order);
         let documents = shared.catalog.counts(collection, operation).ok().map(|counts| counts.documents);
-        let search = match self.transaction.expected_gets_max() {
-            ..=1 => ForeignSearch::ByPages,
-            _ => ForeignSearch::ByRequests,
+        let search = match self.transaction.sends_gets() {
+            false => ForeignSearch::ByPages,
+            true => ForeignSearch::ByRequests,
         };
         Ok(ForeignAccess { by, documents, search })
     }

@@ -65,7 +65,7 @@ impl Executor {
     /// for one.
     fn decide_order(&mut self, transaction: &dyn Transaction) {
         let is_open = std::mem::replace(&mut self.gathering, Gathering::Decided) == Gathering::Undecided;
-        if is_open && self.gathered.is_none() && transaction.expected_gets_max() > 1 {
+        if is_open && self.gathered.is_none() && transaction.sends_gets() {
             self.gathered = Some(GatheredKeys::new(KeyOrder::OfEntries));
         }
     }
@@ -97,7 +97,7 @@ impl Executor {
         self.pass_over(step, caller)
     }
 
-    /// One step towards keys enough.
+    /// Takes one step of the source, and its key.
     fn gather(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<Step, QueryError> {
         let examined = Cell::default();
         let filter = self.residual.as_ref();
