@@ -346,7 +346,7 @@ fn a_scan_of_entries_asks_a_network_for_many_documents_at_once_and_for_few_where
         (doc! { "n": { "$gte": 0 } }, None, 6, 0),
         (doc! { "n": { "$gte": 0 } }, Some(1), 0, 1),
         (doc! { "n": { "$gte": 0 } }, Some(50), 1, 0),
-        (doc! { "n": { "$gte": 0 }, "odd": 1 }, Some(8), 1, 0),
+        (doc! { "n": { "$gte": 0 }, "odd": 1 }, Some(8), 2, 0),
         // 16 first, then as many as there were, a thousand at most.
         (doc! { "n": { "$gte": 0 }, "odd": 2 }, Some(1), 11, 0),
     ] {

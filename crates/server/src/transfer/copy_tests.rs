@@ -433,6 +433,16 @@ fn a_user_without_the_right_to_bypass_a_validator_copies_without_it_and_is_told(
                 _ if command.contains_key("bypassDocumentValidation") && !may_bypass => {
                     raw(&doc! { "ok": 0, "code": 13, "errmsg": "not authorized" })
                 }
+                "connectionStatus" => {
+                    let right = if may_bypass { "bypassDocumentValidation" } else { "insert" };
+                    let other = doc! { "resource": { "db": "other", "collection": "" }, "actions": ["bypassDocumentValidation"] };
+                    let own = doc! { "resource": { "db": "shop", "collection": "" }, "actions": [right] };
+                    let info = doc! {
+                        "authenticatedUsers": [{ "user": "ada", "db": "admin" }],
+                        "authenticatedUserPrivileges": [other, own],
+                    };
+                    raw(&doc! { "ok": 1, "authInfo": info })
+                }
                 "find" => raw(&listed("shop.v", &[])),
                 "dbHash" => raw(&doc! { "ok": 1, "collections": { "v": "5a" } }),
                 _ => raw(&doc! { "ok": 1, "n": 1 }),
