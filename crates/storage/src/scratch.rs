@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pando_environment::{Environment, EnvironmentError, File, FileSystem};
+use pando_environment::{Environment, EnvironmentError, File};
 
 use crate::error::{ErrorKind, StorageError};
 use crate::operation::{DeviceAccount, OperationWait};
@@ -81,26 +81,12 @@ impl ScratchSpace {
     /// A new, empty file.
     pub(crate) fn create(self: &Arc<ScratchSpace>) -> Result<ScratchFile, StorageError> {
         let files = self.environment.files();
-        self.check_place(&**files)?;
         files.create_dir(&self.folder).map_err(|error| self.refused(error))?;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number:08}.scratch"));
         let file = files.open_unnamed(&path).map_err(|error| self.refused(error))?;
         self.files.fetch_add(1, Ordering::Relaxed);
         Ok(ScratchFile { space: Arc::clone(self), file, length: AtomicU64::new(0), freed: AtomicU64::new(0) })
-    }
-
-    /// Where the folder of the store was moved away, none comes to its place: the store could not come back.
-    fn check_place(&self, files: &dyn FileSystem) -> Result<(), StorageError> {
-        let Some(place) = self.folder.parent() else { return Ok(()) };
-        if files.exists(place).map_err(|error| self.refused(error))? {
-            return Ok(());
-        }
-        let message = format!(
-            "the folder of the store, {}, is gone; put it back, or open the store anew",
-            place.display()
-        );
-        Err(StorageError::new(ErrorKind::Io, message))
     }
 
     fn refused(&self, error: EnvironmentError) -> StorageError {

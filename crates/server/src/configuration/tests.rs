@@ -126,7 +126,7 @@ fn a_wrong_value_is_refused_with_its_origin_and_what_would_be_right() {
         (refusal(&[("log-level", "info,pando_server=loud")], &[], None), ["--log-level", "debug"]),
         (refusal(&[("log-level", "")], &[], None), ["--log-level", "debug"]),
         (refusal(&[("log-format", "xml")], &[], None), ["--log-format", "json"]),
-        (refusal(&[], &[], Some("data = 1.5")), ["'data' must be text", ""]),
+        (refusal(&[], &[], Some("data = 1979-05-27")), ["'data' must be text", ""]),
         (refusal(&[], &[], Some("data = ")), ["not a valid TOML file", ""]),
     ];
     for (message, parts) in cases {
